@@ -1,0 +1,200 @@
+"""The command line: `collsim run scenarios/one-switch.yaml`.
+
+Exit codes: 0; 1 for what ran and failed, or disagreed; 2 for bad input; 130 when interrupted.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from collsim.errors import CollsimError, ScenarioError
+
+if TYPE_CHECKING:
+    from collsim.scenario import Scenario
+
+FILE = click.argument("file", type=click.Path(path_type=Path))
+SETTINGS = click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Change the scenario: --set ranks=16 --set network.sharing=fifo",
+)
+JSON = click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), help="Write the results here as JSON."
+)
+
+
+def main() -> None:
+    """Run the command line; errors become one line and an exit code."""
+    try:
+        code = commands.main(standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except ScenarioError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except CollsimError as error:
+        click.echo(f"failed: {error}", err=True)
+        sys.exit(1)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader has seen enough, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="collsim")
+def commands() -> None:
+    """Simulate, verify, draw and really run collective communication."""
+
+
+@commands.command()
+@FILE
+@SETTINGS
+@JSON
+@click.option("--sketch", is_flag=True, help="Draw who sends and receives when, as text.")
+def run(file: Path, settings: tuple[str, ...], json_file: Path | None, sketch: bool) -> None:
+    """Simulate the scenario in FILE and compare its algorithms."""
+    from collsim import report, runner
+    from collsim.export import result_mapping, to_json, write_whole
+
+    scenario = _load(file, settings)
+    result = _with_progress(lambda progress: runner.run(scenario, progress), "simulating")
+    screen = report.console()
+    screen.print(report.result_report(result))
+    if sketch:
+        for each in result.runs:
+            screen.print(report.sketch(each))
+    if json_file:
+        write_whole(json_file, to_json(result_mapping(result)))
+
+
+@commands.command()
+@FILE
+@SETTINGS
+def verify(file: Path, settings: tuple[str, ...]) -> None:
+    """Check that each algorithm of FILE delivers every byte in any legal order."""
+    from collsim import report, runner
+    from collsim.cluster import build_network
+
+    scenario = _load(file, settings)
+    plans, skipped = runner.plans(scenario, build_network(scenario))
+    screen = report.console()
+    for plan in plans:
+        schedule = runner.verified_schedule(scenario, plan)
+        screen.print(f"{plan.title}: {len(schedule):,} messages, every byte delivered")
+        if schedule.rendezvous_deadlock:
+            screen.print(f"  but {schedule.rendezvous_deadlock}", style="yellow")
+    for title, reason in skipped:
+        screen.print(f"{title} left out: it {reason}", style="yellow")
+
+
+@commands.command(name="list")
+@click.argument(
+    "what", type=click.Choice(["algorithms", "topologies", "presets", "scenarios", "defaults"])
+)
+def list_command(what: str) -> None:
+    """List what there is to choose from."""
+    from collsim import catalogue, report
+
+    report.console().print(catalogue.TABLES[what]())
+
+
+@commands.command()
+@click.argument("algorithm")
+@click.option("--collective", help="Which collective's, if several have one of this name.")
+def explain(algorithm: str, collective: str | None) -> None:
+    """Say what ALGORITHM does, what it costs, when it is good, and show its program."""
+    from collsim import catalogue, report
+
+    report.console().print(catalogue.explanation(algorithm, collective))
+
+
+@commands.command()
+@FILE
+@SETTINGS
+@click.option("--to", "form", type=click.Choice(["json", "csv", "perfetto", "goal"]), required=True)
+@click.option(
+    "-o", "output", type=click.Path(path_type=Path), help="Write here; the screen if not given."
+)
+def export(file: Path, settings: tuple[str, ...], form: str, output: Path | None) -> None:
+    """Write the simulated messages of FILE for other tools.
+
+    perfetto opens at ui.perfetto.dev, goal is the input of LogGOPSim, csv has a row a message.
+    """
+    from collsim import export as exporter
+    from collsim import runner
+
+    result = _with_progress(lambda p: runner.run(_load(file, settings), p), "simulating")
+    text = exporter.export(result, form)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        exporter.write_whole(output, text)
+        click.echo(f"wrote {output}")
+
+
+@commands.command()
+@FILE
+@SETTINGS
+@click.option(
+    "-o", "output", type=click.Path(path_type=Path), required=True, help=".png, .svg or .pdf"
+)
+def plot(file: Path, settings: tuple[str, ...], output: Path) -> None:
+    """Draw who sends when, and how loaded each link is."""
+    from collsim import plots, runner
+
+    plots.check_format(output)
+    result = _with_progress(lambda p: runner.run(_load(file, settings), p), "simulating")
+    plots.save_plot(result, output)
+    click.echo(f"wrote {output}")
+
+
+@commands.command()
+@FILE
+@SETTINGS
+@JSON
+@click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait for a run.")
+def check(file: Path, settings: tuple[str, ...], json_file: Path | None, timeout: float) -> None:
+    """Run FILE's algorithms on real gloo processes here, and compare their tensors."""
+    from collsim import check as checker
+    from collsim import report
+    from collsim.export import to_json, write_whole
+
+    scenario = _load(file, settings)
+    checked = _with_progress(
+        lambda progress: checker.check(scenario, progress, timeout=timeout), "running"
+    )
+    report.console().print(report.check_report(checked))
+    if json_file:
+        write_whole(json_file, to_json(checked.to_mapping()))
+    if not checked.tensors_equal:
+        sys.exit(1)
+
+
+def _load(file: Path, settings: tuple[str, ...]) -> "Scenario":
+    from collsim.scenario import load_scenario
+
+    return load_scenario(file, settings)
+
+
+def _with_progress(work: Callable[[Callable[[str], None]], Any], verb: str) -> Any:
+    """Do `work` while the terminal, if there is one, says what is under way."""
+    from collsim import report
+
+    screen = report.console(to_stderr=True)
+    if not screen.is_terminal:
+        return work(lambda title: None)
+    with screen.status(f"{verb} …") as status:
+        return work(lambda title: status.update(f"{verb} {title} …"))

@@ -1,0 +1,12 @@
+"""The collectives that collsim knows, each with its contract and its algorithms."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from collsim.collectives.broadcast import BROADCAST
+from collsim.program import Collective
+
+COLLECTIVES: Final[Mapping[str, Collective]] = {
+    collective.name: collective for collective in (BROADCAST,)
+}
+"""Every collective, by its name in `torch.distributed`."""

@@ -1,0 +1,132 @@
+"""What the terminal shows: tables and sentences about results."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from collsim.critical_path import spell_path
+from collsim.runner import Result, Run
+from collsim.timeline import Timeline
+from collsim.units import spell_bandwidth, spell_size, spell_time
+
+
+def result_report(result: Result) -> RenderableType:
+    """A result as a table, and in words."""
+    return Group(_heading(result), _table(result), *_remarks(result))
+
+
+def _heading(result: Result) -> Text:
+    scenario = result.scenario
+    text = Text()
+    if scenario.question:
+        text.append(f"{scenario.question}\n", style="bold")
+    root = f" from rank {scenario.root}" if scenario.definition.rooted else ""
+    text.append(
+        f"{scenario.collective} of {spell_size(scenario.nbytes)}{root}, {scenario.ranks} ranks on "
+        f"{result.network.graph.graph.get('name', 'a topology')}, {scenario.network.sharing} "
+        f"sharing, {scenario.network.protocol}"
+    )
+    return text
+
+
+def _table(result: Result) -> Table:
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    table.add_column("algorithm")
+    for name in ("makespan", "× bound", "textbook", "rounds", "messages", "segments", "algbw"):
+        table.add_column(name, justify="right")
+    table.add_column("busiest link")
+    for run in result.runs:
+        timeline = run.timeline
+        bound = result.bound.seconds
+        best = run is result.best and len(result.runs) > 1
+        busiest = next(iter(timeline.link_use.items()), None)
+        table.add_row(
+            run.plan.title,
+            spell_time(timeline.makespan),
+            f"{timeline.makespan / bound:.2f}" if bound else "–",
+            "–" if run.textbook is None else spell_time(run.textbook),
+            f"{run.schedule.n_rounds:,}",
+            f"{len(run.schedule):,}",
+            f"{run.schedule.n_chunks // run.schedule.collective.blocks(run.schedule.n_ranks):,}",
+            spell_bandwidth(timeline.algbw) if timeline.makespan_ps else "–",
+            f"{busiest[0]} ({busiest[1]:.0%})" if busiest else "–",
+            style="bold green" if best else "",
+        )
+    return table
+
+
+def _remarks(result: Result) -> Iterator[Text]:
+    best = result.best
+    timeline = best.timeline
+    bound = result.bound
+    yield Text(f"\nLower bound: {spell_time(bound.seconds)} ({bound.reason})")
+    if len(result.runs) > 1:
+        yield Text(f"Fastest: {best.plan.title}, {_against_others(result)}")
+    last = int(np.argmax(timeline.finish_ps))
+    if timeline.makespan_ps:
+        root = "" if not result.scenario.definition.rooted else (
+            f"; the root returns after {spell_time(timeline.root_return)}"
+        )
+        yield Text(f"Last rank to finish: rank {last}{root}")
+    yield Text(f"Critical path: {spell_path(timeline)}")
+    for run in result.runs:
+        if run.plan.note:
+            yield Text(f"{run.plan.title}: {run.plan.note}", style="dim")
+    for title, reason in result.skipped:
+        yield Text(f"{title} left out: it {reason}", style="yellow")
+    yield Text(
+        "Verified: each algorithm delivered every byte in random legal orders. "
+        + ", ".join(f"{key} {value}" for key, value in result.provenance.items()),
+        style="dim",
+    )
+
+
+def _against_others(result: Result) -> str:
+    """By how much the fastest leads."""
+    others = [run for run in result.runs if run is not result.best]
+    second = min(others, key=lambda run: run.timeline.makespan_ps)
+    if not result.best.timeline.makespan_ps:
+        return "nothing takes time here"
+    ratio = second.timeline.makespan_ps / result.best.timeline.makespan_ps
+    if ratio == 1:
+        return f"level with {second.plan.title}"
+    return f"{ratio:.2f} × as fast as {second.plan.title}"
+
+
+def sketch(run: Run, width: int = 72) -> Text:
+    """Each rank's time as a row of signs: what it sends and receives when."""
+    timeline = run.timeline
+    text = Text(f"\n{run.plan.title}: each row a rank, time to the right\n", style="bold")
+    sending, receiving = _activity(timeline, width)
+    signs = np.array([" ", "▀", "▄", "█"])[sending + 2 * receiving]
+    digits = len(str(len(signs) - 1))
+    for rank, row in enumerate(signs):
+        text.append(f"{rank:>{digits}} ", style="dim")
+        text.append("".join(row) + "\n", style="cyan")
+    scale = f"0{spell_time(timeline.makespan):>{width - 1}}"
+    text.append(" " * (digits + 1) + scale + "\n", style="dim")
+    text.append("▀ sends   ▄ receives   █ both at once", style="dim")
+    return text
+
+
+def _activity(timeline: Timeline, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which of `width` slices of time each rank sends and receives in: two bool[n_ranks, width]."""
+    schedule = timeline.schedule
+    scale = width / max(1, timeline.makespan_ps)
+    sending = np.zeros((schedule.n_ranks, width), np.int64)
+    receiving = np.zeros((schedule.n_ranks, width), np.int64)
+    rows = zip(schedule.src, schedule.dst, timeline.started, timeline.left, timeline.done, strict=True)
+    for src, dst, started, left, done in rows:
+        first = int(started * scale)
+        sending[src, first : max(first + 1, int(left * scale))] = 1
+        receiving[dst, first : max(first + 1, int(done * scale))] = 1
+    return sending, receiving
+
+
+def console(to_stderr: bool = False) -> Console:
+    """A console as wide as the terminal; 110 columns where there is none."""
+    found = Console(stderr=to_stderr, highlight=False)
+    return found if found.is_terminal else Console(stderr=to_stderr, highlight=False, width=110)

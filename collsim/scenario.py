@@ -1,0 +1,311 @@
+"""A scenario: what to run, on what, as a YAML file or a mapping; validated, then frozen.
+
+    collective: broadcast
+    algorithm: binomial          # or {name: knomial, k: 4}, a list of them, `all`, file.py:program
+    ranks: 8
+    nbytes: 1 MiB
+    topology: {kind: star, bandwidth: 10 Gbit/s, latency: 5 us}
+    network: {sharing: fair, protocol: rendezvous}
+
+Errors are `ScenarioError`s that name the field, its value, and what is allowed.
+"""
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from collsim.collectives import COLLECTIVES
+from collsim.errors import ScenarioError
+from collsim.network import Model
+from collsim.program import Collective
+from collsim.units import parse_size, parse_time
+
+MAX_FILE_BYTES: Final = 1_000_000
+MAX_RANKS: Final = 16_384
+MAX_BYTES: Final = 1 << 50
+MAX_MESSAGES: Final = 200_000
+
+Size = Annotated[int, BeforeValidator(parse_size), Field(le=MAX_BYTES)]
+Time = Annotated[float, BeforeValidator(parse_time), Field(le=1e6)]
+
+
+class _Strict(BaseModel):
+    """Unknown keys and wrong types are errors; nothing changes after validation."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class NetworkOptions(_Strict):
+    """How messages travel: the fields of `collsim.network.Model`, times with units."""
+
+    sharing: Literal["fifo", "fair"] = "fair"
+    protocol: Literal["rendezvous", "eager"] = "rendezvous"
+    eager_limit: Size | None = None
+    overhead: Time = 0.0
+    gap: Time = 0.0
+    control: Time = 0.0
+    store_and_forward: bool = False
+    routing: Literal["shortest", "ecmp", "dimension", ""] = ""
+    seed: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _no_storage_in_fair(self) -> "NetworkOptions":
+        if self.store_and_forward and self.sharing == "fair":
+            raise ValueError("store_and_forward needs sharing: fifo; switches of fair store nothing")
+        return self
+
+    def model(self) -> Model:
+        """The same as the engines want it."""
+        return Model(**self.model_dump())
+
+
+class AlgorithmChoice(_Strict):
+    """An algorithm by name, or a program in a file, with its own parameters."""
+
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+
+    name: str = Field(min_length=1, max_length=300)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The program's own parameters."""
+        return dict(self.model_extra or {})
+
+    @property
+    def is_file(self) -> bool:
+        """Whether this names a program in a user's file."""
+        return ":" in self.name
+
+
+class Scenario(_Strict):
+    """A validated scenario. Make one with `load_scenario` or `parse_scenario`."""
+
+    collective: str = "broadcast"
+    algorithm: tuple[AlgorithmChoice, ...] | Literal["all"]
+    ranks: int = Field(ge=1, le=MAX_RANKS)
+    root: int = Field(0, ge=0)
+    nbytes: Size
+    dtype: str = "uint8"
+    segment: Annotated[Size, Field(ge=1)] | Literal["best"] = "best"
+    topology: dict[str, Any]
+    placement: Literal["block", "round_robin"] | tuple[str, ...] = "block"
+    ranks_per_host: int = Field(1, ge=1, le=MAX_RANKS)
+    network: NetworkOptions = NetworkOptions()
+    max_messages: int = Field(MAX_MESSAGES, ge=1, le=50_000_000)
+    _folder: Path = PrivateAttr(default=Path())
+    _question: str = PrivateAttr(default="")
+
+    @field_validator("collective")
+    @classmethod
+    def _known_collective(cls, name: str) -> str:
+        if name not in COLLECTIVES:
+            raise ValueError(f"{name!r} is not a collective; use one of {', '.join(COLLECTIVES)}")
+        return name
+
+    @field_validator("algorithm", mode="before")
+    @classmethod
+    def _as_choices(cls, value: object) -> object:
+        if value == "all":
+            return value
+        listed = value if isinstance(value, list | tuple) else [value]
+        if not listed:
+            raise ValueError("name at least one algorithm, or write all")
+        return tuple({"name": item} if isinstance(item, str) else item for item in listed)
+
+    @field_validator("placement", mode="before")
+    @classmethod
+    def _as_tuple(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "Scenario":
+        if not self.definition.rooted and self.root:
+            raise ValueError(f"root: {self.collective} has no root, got {self.root}")
+        if self.root >= self.ranks:
+            raise ValueError(f"root: {self.root} is no rank; ranks are 0 to {self.ranks - 1}")
+        if isinstance(self.algorithm, tuple):
+            known = self.definition.algorithms
+            for choice in self.algorithm:
+                if not choice.is_file and choice.name not in known:
+                    near = difflib.get_close_matches(choice.name, known, 1)
+                    hint = f", did you mean {near[0]}?" if near else ";"
+                    raise ValueError(
+                        f"algorithm: {choice.name!r} is no {self.collective}{hint} "
+                        f"use one of {', '.join(known)}, all, or FILE.py:FUNCTION"
+                    )
+        return self
+
+    @property
+    def definition(self) -> Collective:
+        """The collective's contract and algorithms."""
+        return COLLECTIVES[self.collective]
+
+    @property
+    def choices(self) -> tuple[AlgorithmChoice, ...]:
+        """The algorithms to run."""
+        if isinstance(self.algorithm, tuple):
+            return self.algorithm
+        return tuple(AlgorithmChoice(name=name) for name in self.definition.algorithms)
+
+    @property
+    def folder(self) -> Path:
+        """Where files that the scenario names are looked for."""
+        return self._folder
+
+    @property
+    def question(self) -> str:
+        """The first comment of the file, which says what it asks."""
+        return self._question
+
+    @property
+    def digest(self) -> str:
+        """Twelve hex digits that tell scenarios apart."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def parse_scenario(
+    mapping: Mapping[str, Any], *, folder: Path | None = None, question: str = ""
+) -> Scenario:
+    """Validate a mapping with the keys of a scenario file.
+
+    Args:
+        mapping: The scenario.
+        folder: Where files that it names are looked for; the working directory if not given.
+        question: What it asks.
+
+    Raises:
+        ScenarioError: Names the first field that is wrong.
+    """
+    try:
+        scenario = Scenario.model_validate(dict(mapping))
+    except ValidationError as error:
+        raise _first_error(error) from None
+    scenario._folder = folder or Path()
+    scenario._question = question
+    return scenario
+
+
+def load_scenario(path: str | Path, settings: Sequence[str] = ()) -> Scenario:
+    """Read a scenario from a YAML file.
+
+    Args:
+        path: The file.
+        settings: Changes to it, each ``key=value`` with dots between nested keys, the value in
+            YAML: ``network.sharing=fifo``.
+
+    Raises:
+        ScenarioError: The file cannot be read, is no YAML, or a field is wrong.
+    """
+    path = Path(path)
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ScenarioError(f"{path} has more than {MAX_FILE_BYTES:,} bytes")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ScenarioError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ScenarioError(f"cannot read {path}: it is not UTF-8 text") from None
+    mapping = _read_yaml(text, str(path))
+    if not isinstance(mapping, dict):
+        raise ScenarioError(f"{path} is not a mapping of keys to values")
+    for setting in settings:
+        _apply(mapping, setting)
+    first = text.lstrip().split("\n", 1)[0]
+    question = first.lstrip("# ").strip() if first.startswith("#") else ""
+    return parse_scenario(mapping, folder=path.parent, question=question)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without aliases (a small file could grow without end) and without repeated keys."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark
+            raise yaml.constructor.ConstructorError(None, None, "aliases are not allowed", mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"key {key.value!r} stands twice", key.start_mark
+                    )
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _read_yaml(text: str, where: str) -> object:
+    try:
+        return yaml.load(text, _Loader)  # a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ScenarioError(f"{where}{place} is not valid YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = str(error).split("\n")[0]
+        raise ScenarioError(f"{where} is not valid YAML: {reason}") from None
+
+
+def _apply(mapping: dict[str, Any], setting: str) -> None:
+    """Set one ``key=value`` in a nested mapping."""
+    path, sign, value = setting.partition("=")
+    keys = path.strip().split(".")
+    if not sign or not all(keys):
+        raise ScenarioError(f"--set wants key=value, got {setting!r}")
+    for key in keys[:-1]:
+        inner = mapping.setdefault(key, {})
+        if not isinstance(inner, dict):
+            raise ScenarioError(f"is {inner!r}, so {path} cannot be set", key)
+        mapping = inner
+    mapping[keys[-1]] = _read_yaml(value, f"--set {path}")
+
+
+def _first_error(error: ValidationError) -> ScenarioError:
+    """The first complaint of pydantic, in one line."""
+    details = error.errors(include_url=False)
+    first = next((d for d in details if d["type"] == "extra_forbidden"), details[0])
+    place = [str(part) for part in first["loc"] if not _is_branch(part)]
+    field = ".".join(place)
+    given = first.get("input")
+    shown = "" if isinstance(given, Mapping) or first["type"] == "missing" else _short(given)
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        model = NetworkOptions if len(place) > 1 and place[0] == "network" else Scenario
+        near = difflib.get_close_matches(place[-1], model.model_fields, 1)
+        hint = f", did you mean {near[0]}?" if near else ";"
+        return ScenarioError(f"unknown key{hint} use {', '.join(model.model_fields)}", field)
+    if first["type"] == "value_error":
+        return ScenarioError(message, field)
+    if first["type"] == "missing":
+        return ScenarioError("is missing", field)
+    sentence = message[0].lower() + message[1:]
+    return ScenarioError(f"{sentence}, got {shown}" if shown else sentence, field)
+
+
+def _is_branch(part: int | str) -> bool:
+    """Whether pydantic names a branch of a union here, not a key."""
+    text = str(part)
+    return any(sign in text for sign in "[(") or text in ("int", "str", "none")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
