@@ -115,7 +115,9 @@ def _factor(text: str, unit: str, target: str, allowed: tuple[str, ...]) -> floa
             raise pint.UndefinedUnitError(unit)
         return factor
     except pint.UndefinedUnitError:
-        near = difflib.get_close_matches(unit.replace("bps", "bit/s"), allowed, 1, 0.6)
+        meant_rate = unit.replace("bps", "bit/s")
+        near = [name for name in allowed if name.lower() == meant_rate.lower()]
+        near = near or difflib.get_close_matches(meant_rate, allowed, 1, 0.6)
         meant = f", did you mean {near[0]}?" if near else ";"
         raise ValueError(f"{text!r}: unknown unit {unit!r}{meant} {hint}") from None
     except pint.DimensionalityError:

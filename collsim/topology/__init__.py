@@ -1,0 +1,3 @@
+"""Topologies."""
+from collsim.topology.builders import TOPOLOGIES, star
+

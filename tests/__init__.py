@@ -1,0 +1,1 @@
+"""Tests of collsim: one module for each module of the package."""
