@@ -168,7 +168,7 @@ def plot(file: Path, settings: tuple[str, ...], output: Path) -> None:
 @click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait for a run.")
 def check(file: Path, settings: tuple[str, ...], json_file: Path | None, timeout: float) -> None:
     """Run FILE's algorithms on real gloo processes here, and compare their tensors."""
-    from collsim import check as checker
+    from collsim import checking as checker
     from collsim import report
     from collsim.export import to_json, write_whole
 

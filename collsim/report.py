@@ -7,6 +7,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from collsim.checking import CheckResult
 from collsim.critical_path import spell_path
 from collsim.runner import Result, Run
 from collsim.timeline import Timeline
@@ -94,6 +95,49 @@ def _against_others(result: Result) -> str:
     if ratio == 1:
         return f"level with {second.plan.title}"
     return f"{ratio:.2f} × as fast as {second.plan.title}"
+
+
+def check_report(result: CheckResult) -> RenderableType:
+    """Real runs as a table, with small tensors before and after."""
+    scenario = result.scenario
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    table.add_column("algorithm")
+    table.add_column("tensors")
+    table.add_column("measured on loopback", justify="right")
+    table.add_column("predicted on the scenario's network", justify="right")
+    for one in result.checked:
+        table.add_row(
+            one.title,
+            Text("equal", "green") if one.tensors_equal else Text("DIFFER", "bold red"),
+            spell_time(one.measured),
+            spell_time(one.predicted),
+        )
+    heading = Text()
+    if scenario.question:
+        heading.append(f"{scenario.question}\n", style="bold")
+    heading.append(
+        f"{scenario.collective} of {spell_size(scenario.nbytes)} ({scenario.dtype}) on "
+        f"{scenario.ranks} real gloo ranks on this machine"
+    )
+    remarks = [Text(one.difference, style="red") for one in result.checked if one.difference]
+    remarks += [
+        Text(f"{title} left out: it {reason}", "yellow") for title, reason in result.skipped
+    ]
+    story = Text("Loopback has no links: its times show that it ran, not the network's speed.", "dim")
+    return Group(heading, table, *remarks, _tensors(result), story)
+
+
+def _tensors(result: CheckResult) -> RenderableType:
+    """Each rank's tensor before and after the first run, if there are few ranks."""
+    first = result.checked[-1]
+    if len(first.before) > 8:
+        return Text()
+    table = Table(header_style="bold", box=None, pad_edge=False, title=f"\n{first.title}")
+    for column in ("rank", "before", "after"):
+        table.add_column(column)
+    for rank, (before, after) in enumerate(zip(first.before, first.after, strict=True)):
+        table.add_row(str(rank), before, after)
+    return table
 
 
 def sketch(run: Run, width: int = 72) -> Text:

@@ -4,7 +4,6 @@ import importlib.util
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib.metadata import version
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -89,16 +88,10 @@ class Result:
     runs: tuple[Run, ...]
     skipped: tuple[tuple[str, str], ...] = field(default=())
 
-    @cached_property
+    @property
     def provenance(self) -> dict[str, str]:
         """What made these numbers."""
-        options = self.scenario.network
-        return {
-            "collsim": version("collsim"),
-            "scenario": self.scenario.digest,
-            "model": f"{options.sharing}, engine simpy",
-            "protocol": options.protocol,
-        }
+        return provenance(self.scenario)
 
     @property
     def best(self) -> Run:
@@ -114,6 +107,17 @@ class Result:
         import pandas as pd  # late: half a second
 
         return pd.DataFrame(self.rows())
+
+
+def provenance(scenario: Scenario) -> dict[str, str]:
+    """What makes a scenario's numbers: version, scenario, model, protocol."""
+    options = scenario.network
+    return {
+        "collsim": version("collsim"),
+        "scenario": scenario.digest,
+        "model": f"{options.sharing}, engine simpy",
+        "protocol": options.protocol,
+    }
 
 
 def _row(run: Run, bound: Bound) -> dict[str, Any]:

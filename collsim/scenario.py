@@ -35,6 +35,14 @@ from collsim.network import Model
 from collsim.program import Collective
 from collsim.units import parse_size, parse_time
 
+DTYPES: Final = {
+    **dict.fromkeys(("uint8", "int8"), 1),
+    **dict.fromkeys(("float16", "bfloat16", "int16"), 2),
+    **dict.fromkeys(("float32", "int32"), 4),
+    **dict.fromkeys(("float64", "int64"), 8),
+}
+"""Element types of the tensors of real runs, with their bytes."""
+
 MAX_FILE_BYTES: Final = 1_000_000
 MAX_RANKS: Final = 16_384
 MAX_BYTES: Final = 1 << 50
@@ -100,7 +108,8 @@ class Scenario(_Strict):
     ranks: int = Field(ge=1, le=MAX_RANKS)
     root: int = Field(0, ge=0)
     nbytes: Size
-    dtype: str = "uint8"
+    dtype: Literal[tuple(DTYPES)] = "uint8"  # type: ignore[valid-type]
+    fill: Literal["random", "ones"] = "random"
     segment: Annotated[Size, Field(ge=1)] | Literal["best"] = "best"
     topology: dict[str, Any]
     placement: Literal["block", "round_robin"] | tuple[str, ...] = "block"
@@ -136,6 +145,8 @@ class Scenario(_Strict):
     def _fits_together(self) -> "Scenario":
         if not self.definition.rooted and self.root:
             raise ValueError(f"root: {self.collective} has no root, got {self.root}")
+        if self.nbytes % DTYPES[self.dtype]:
+            raise ValueError(f"nbytes: {self.nbytes} bytes are no whole number of {self.dtype}")
         if self.root >= self.ranks:
             raise ValueError(f"root: {self.root} is no rank; ranks are 0 to {self.ranks - 1}")
         if isinstance(self.algorithm, tuple):

@@ -76,14 +76,23 @@ def verify(
     return buffers
 
 
-def check_contract(schedule: Schedule, nbytes: int, buffers: Buffers, seed: int = 0) -> None:
+def check_contract(
+    schedule: Schedule, nbytes: int, buffers: Buffers, seed: int = 0, inputs: Buffers | None = None
+) -> None:
     """Compare what ranks hold at the end with what the collective promises.
+
+    Args:
+        schedule: The schedule.
+        nbytes: Bytes of the collective's argument.
+        buffers: What each rank holds at the end.
+        seed: Seed of the initial memory, if `initial_buffers` made it.
+        inputs: The initial memory otherwise.
 
     Raises:
         ContractError: Names the first rank and chunk that differ.
     """
     offsets = schedule.offsets(nbytes)
-    message = _message(schedule, nbytes, seed)
+    message = _gather(schedule, nbytes, inputs) if inputs else _message(schedule, nbytes, seed)
     for rank, buffer in enumerate(buffers):
         promised = schedule.collective.after(
             rank, schedule.n_ranks, schedule.root, schedule.n_chunks
@@ -104,6 +113,19 @@ def _message(schedule: Schedule, nbytes: int, seed: int) -> npt.NDArray[np.uint8
     """The whole message, random bytes."""
     total = nbytes * schedule.collective.blocks(schedule.n_ranks)
     return np.random.default_rng([seed, 0]).integers(0, 256, total, np.uint8)
+
+
+def _gather(schedule: Schedule, nbytes: int, inputs: Buffers) -> npt.NDArray[np.uint8]:
+    """The whole message, put together from what each rank holds at the start."""
+    offsets = schedule.offsets(nbytes)
+    message = np.zeros(offsets[-1], np.uint8)
+    for rank, buffer in enumerate(inputs):
+        held = schedule.collective.before(
+            rank, schedule.n_ranks, schedule.root, schedule.n_chunks
+        )
+        here = slice(offsets[held.start], offsets[held.stop])
+        message[here] = buffer[here]
+    return message
 
 
 def random_order(schedule: Schedule, rng: random.Random) -> Iterator[tuple[int, bool]]:

@@ -1,24 +1,27 @@
-"""x."""
+"""The table of topologies: a new one is one function and one line here."""
 
-from collsim.topology.wiring import (
-    DEFAULT_BANDWIDTH,
-    DEFAULT_LATENCY,
-    add_host,
-    add_link,
-    add_switch,
-    new_graph,
-)
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
 
+from collsim.topology.clusters import dragonfly, multi_gpu
+from collsim.topology.grids import full_mesh, hypercube, line, mesh, ring, torus
+from collsim.topology.trees import fat_tree, leaf_spine, star, two_sites
 
-def star(*, hosts=8, bandwidth=DEFAULT_BANDWIDTH, latency=DEFAULT_LATENCY):
-    """One switch."""
-    graph = new_graph("star", f"star of {hosts} hosts", hosts_forward=False)
-    for i in range(hosts):
-        add_host(graph, f"h{i}", (i, 0))
-    add_switch(graph, "s0", (0, 1))
-    for i in range(hosts):
-        add_link(graph, f"h{i}", "s0", bandwidth, latency)
-    return graph
+if TYPE_CHECKING:
+    from collsim.topology.wiring import Topology
 
-
-TOPOLOGIES = {"star": star}
+TOPOLOGIES: "Final[Mapping[str, Callable[..., Topology]]]" = {
+    "star": star,
+    "line": line,
+    "ring": ring,
+    "mesh": mesh,
+    "torus": torus,
+    "hypercube": hypercube,
+    "full_mesh": full_mesh,
+    "fat_tree": fat_tree,
+    "leaf_spine": leaf_spine,
+    "dragonfly": dragonfly,
+    "multi_gpu": multi_gpu,
+    "two_sites": two_sites,
+}
+"""The builders by the kind that scenarios name; all parameters are keywords with defaults."""

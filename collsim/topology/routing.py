@@ -21,7 +21,7 @@ Routing = Literal["shortest", "ecmp", "dimension"]
 
 
 def default_routing(graph: "nx.DiGraph[str]") -> Routing:
-    """``dimension`` where the topology has dimensions (mesh, torus, hypercube), else ``shortest``."""
+    """``dimension`` for a mesh, torus or hypercube, else ``shortest``."""
     return "dimension" if "dims" in graph.graph else "shortest"
 
 
@@ -186,10 +186,8 @@ def _dimension_path(
     path = [tuple(here)]
     for axis, k in enumerate(dims):
         up = (end[axis] - here[axis]) % k
-        if wrap:
-            step = 1 if up <= k - up else -1
-        else:
-            step = 1 if end[axis] > here[axis] else -1
+        upwards = up <= k - up if wrap else end[axis] > here[axis]
+        step = 1 if upwards else -1
         while here[axis] != end[axis]:
             here[axis] = (here[axis] + step) % k
             path.append(tuple(here))

@@ -1,10 +1,11 @@
 """What every builder does: make graphs, nodes and links, and check its parameters."""
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+import sys
+from typing import TYPE_CHECKING, Final, TypeGuard, cast
 
 import networkx as nx
+import numpy as np
 
 if TYPE_CHECKING:
     Topology = nx.DiGraph[str]
@@ -22,6 +23,10 @@ MAX_NODES: Final = 100_000
 
 MAX_LINKS: Final = 2_000_000
 """Directed links that a topology may have, for the same reason: a full mesh has many."""
+
+
+MAX_LATENCY: Final = 1e6
+"""Seconds that a link may take: eleven days are a slip, and picoseconds must fit in 64 bits."""
 
 
 def new_graph(kind: str, name: str, *, hosts_forward: bool) -> "Topology":
@@ -74,51 +79,46 @@ def row(count: int, y: float, width: float) -> list[Position]:
 
 def plural(count: int, noun: str) -> str:
     """The count and its noun: "1 host", "8 hosts"."""
-    ending = "es" if noun.endswith("ch") else "s"
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}{ending}"
+    many = {"leaf": "leaves"}.get(noun, f"{noun}s")
+    return f"{count} {noun if count == 1 else many}"
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether `value` is a plain number, not a truth value."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def check_count(name: str, value: object, least: int = 1, most: int = MAX_NODES) -> None:
     """Check a parameter that counts things; ValueError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= cast(int, value) <= most:
         raise ValueError(f"{name} must be a whole number from {least} to {most:,}, got {value!r}")
 
 
-def check_dims(dims: object) -> None:
-    """Check the lengths of a grid's dimensions; ValueError otherwise."""
-    if not isinstance(dims, list | tuple) or not 1 <= len(dims) <= 16:
-        raise ValueError(f"dims must be a list of 1 to 16 whole numbers, got {dims!r}")
-    for axis, length in enumerate(dims):
-        check_count(f"dims[{axis}]", length)
-
-
-def check_rates(**rates: object) -> None:
-    """Check that each is a bandwidth: finite and above 0 bytes/s; ValueError otherwise."""
-    for name, value in rates.items():
-        if not is_number(value) or not 0 < value < math.inf:
+def check_bandwidths(**bandwidths: object) -> None:
+    """Check that each is finite and above 0 bytes/s; ValueError otherwise."""
+    for name, value in bandwidths.items():
+        if not is_number(value) or not 0 < value <= sys.float_info.max:
             raise ValueError(f"{name} must be a positive number of bytes/s, got {value!r}")
 
 
-def check_delays(**delays: object) -> None:
-    """Check that each is a latency: finite and at least 0 s; ValueError otherwise."""
-    for name, value in delays.items():
-        if not is_number(value) or not 0 <= value < math.inf:
-            raise ValueError(f"{name} must be a number of seconds, 0 or more, got {value!r}")
+def check_latencies(**latencies: object) -> None:
+    """Check that each is from 0 to `MAX_LATENCY` seconds; ValueError otherwise."""
+    for name, value in latencies.items():
+        if not is_number(value) or not 0 <= value <= MAX_LATENCY:
+            raise ValueError(
+                f"{name} must be a number of seconds from 0 to {MAX_LATENCY:,.0f}, got {value!r}"
+            )
 
 
-def check_total(name: str, nodes: int, links: int) -> None:
-    """Refuse topologies that are too large before they are built; ValueError.
+def check_total(what: str, nodes: int, links: int) -> None:
+    """Refuse what is too large before it is built; ValueError.
 
     Args:
-        name: What the message calls it, with the parameters to blame.
+        what: What the message calls it; it should show the parameters to blame.
         nodes: Hosts and switches that it would have.
         links: Directed links that it would have.
     """
     for count, most, noun in ((nodes, MAX_NODES, "nodes"), (links, MAX_LINKS, "directed links")):
         if count > most:
-            raise ValueError(f"{name} would have {count:,} {noun}; at most {most:,} are allowed")
-
-
-def product(factors: Iterable[int]) -> int:
-    """The product of whole numbers."""
-    return math.prod(factors)
+            raise ValueError(f"{what} would have {count:,} {noun}; at most {most:,} are allowed")

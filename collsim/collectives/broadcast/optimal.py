@@ -46,6 +46,10 @@ def logp_optimal(me: Rank, parents: Sequence[int] | None = None) -> Iterator[Ste
     if len(parents) != me.n_ranks:
         raise ValueError(f"parents must name one for each of {me.n_ranks}, got {len(parents)}")
     if me.virtual > 0:
+        if not 0 <= parents[me.virtual] < me.n_ranks:
+            allowed = f"virtual numbers, 0 to {me.n_ranks - 1}"
+            got = f"{parents[me.virtual]} for number {me.virtual}"
+            raise ValueError(f"parents must be {allowed}, got {got}")
         parent = me.actual(parents[me.virtual])
         yield Recv(parent, ALL), f"rank {me.rank} hears of rank {parent}"
     for virtual in range(1, me.n_ranks):
