@@ -18,7 +18,7 @@ from collsim.errors import ScenarioError
 from collsim.program import Algorithm, Collective
 from collsim.scenario import load_scenario
 from collsim.topology import LINK_PRESETS, MACHINE_PRESETS, TOPOLOGIES
-from collsim.units import spell_bandwidth, spell_size, spell_time
+from collsim.units import spell_bandwidth, spell_time
 
 
 def _table(*columns: str) -> Table:
@@ -133,15 +133,15 @@ def explanation(name: str, collective: str | None) -> RenderableType:
     owner, row = _find(name, collective)
     about = describe(row.program)
     table = _table("", "")
-    for label, value in about.fields.items():
+    rows = {name: formula.text for name, formula in about.formulas.items()}
+    for label, value in {**rows, "Ranks": row.ranks.text, **about.notes}.items():
         table.add_row(Text(label, style="bold"), value)
-    table.add_row(Text("Ranks", style="bold"), row.ranks.text)
     symbols = "p ranks, n bytes of the argument, S segments, L = ⌈log2 p⌉, alpha s, beta s/B"
     source = inspect.getsource(row.program)
     return Group(
         Text(f"{owner.name}: {name}", style="bold"),
         Text(about.summary),
-        *([Text(about.story)] if about.story else []),
+        *map(Text, about.details),
         Text(),
         table,
         Text(symbols + "\n", style="dim"),
@@ -151,10 +151,10 @@ def explanation(name: str, collective: str | None) -> RenderableType:
 
 def _without_docstring(source: str, row: Algorithm) -> str:
     """The program's source without the text that was already shown."""
-    doc = inspect.cleandoc(row.program.__doc__ or "")
+    if not row.program.__doc__:
+        return source
     first, _, rest = source.partition('"""')
-    body = rest.partition('"""')[2] if doc else source
-    return (first.rstrip() + body).rstrip() + "\n" if doc else source
+    return (first.rstrip() + rest.partition('"""')[2]).rstrip() + "\n"
 
 
 def _find(name: str, collective: str | None) -> tuple[Collective, Algorithm]:

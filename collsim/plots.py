@@ -11,7 +11,7 @@ from collsim.errors import ScenarioError
 from collsim.export import write_whole
 from collsim.network import Network
 from collsim.runner import Result, Run
-from collsim.timeline import Timeline
+from collsim.timeline import Floats, Timeline
 from collsim.units import spell_size, spell_time
 
 if TYPE_CHECKING:
@@ -68,26 +68,31 @@ def draw_result(result: Result) -> "Figure":
 
 
 def draw_space_time(axes: "Axes", run: Run, until: float | None = None) -> None:
-    """Ranks downwards, time to the right; each message a line from its sender to its receiver."""
+    """Ranks downwards, time to the right.
+
+    A rank's lane has what it sends in its upper half, what it receives in its lower half. A line
+    leads from the first byte's start at the sender to the end of its receive.
+    """
     from matplotlib.collections import LineCollection, PolyCollection
 
-    timeline = run.timeline
+    timeline, schedule = run.timeline, run.schedule
     until = until or timeline.makespan or 1e-6
     scale, unit = next(((s, u) for s, u in _TIME_UNITS if until >= s), _TIME_UNITS[-1])
-    schedule = timeline.schedule
-    began, left, done = (c / 1e12 / scale for c in (timeline.started, timeline.left, timeline.done))
-    colour = _colours(timeline)
-    ends = [
-        [(begin, src), (end, src), (arrival, dst), (arrival - (end - begin), dst)]
-        for begin, end, arrival, src, dst in zip(
-            began, left, done, schedule.src, schedule.dst, strict=True
-        )
-    ]
-    axes.add_collection(PolyCollection(ends, facecolors=colour, alpha=0.25, linewidths=0))
-    lines = [[(end, src), (arrival, dst)] for (_, (end, src), (arrival, dst), _) in ends]
-    axes.add_collection(LineCollection(lines, colors=colour, linewidths=1.4))
+    columns = (timeline.started, timeline.left, timeline.arrived, timeline.done)
+    began, left, arrived, done = (column / 1e12 / scale for column in columns)
+    colours = _colours(timeline)
+    sends = _bars(schedule.src - 0.36, schedule.src, began, left)
+    receives = _bars(schedule.dst, schedule.dst + 0.36, arrived - (left - began), done)
+    axes.add_collection(PolyCollection(sends, facecolors=colours, edgecolors="w", linewidths=0.4))
+    axes.add_collection(
+        PolyCollection(receives, facecolors=colours, edgecolors="w", linewidths=0.4, alpha=0.55)
+    )
+    ends = [((b, s), (d, r)) for b, s, d, r in zip(began, schedule.src, done, schedule.dst, strict=True)]
+    thin = 0.8 if len(schedule) < 200 else 0.3
+    axes.add_collection(LineCollection(ends, colors="0.25", linewidths=thin, alpha=0.6))
+    axes.plot(done, schedule.dst, ".", color="0.25", markersize=4 * thin)
     for rank, finish in enumerate(timeline.finish):
-        axes.plot([0, finish / scale], [rank, rank], color="0.75", linewidth=1, zorder=0)
+        axes.plot([0, finish / scale], [rank, rank], color="0.8", linewidth=0.8, zorder=0)
         axes.plot(finish / scale, rank, "k|", markersize=9)
     axes.set(
         xlim=(0, until / scale * 1.02),
@@ -101,7 +106,13 @@ def draw_space_time(axes: "Axes", run: Run, until: float | None = None) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _colours(timeline: Timeline) -> np.ndarray:
+def _bars(top: Floats, bottom: Floats, begin: Floats, end: Floats) -> list[list[tuple[float, float]]]:
+    """Corners of one rectangle a message."""
+    rows = zip(top.tolist(), bottom.tolist(), begin.tolist(), end.tolist(), strict=True)
+    return [[(b, t), (e, t), (e, low), (b, low)] for t, low, b, e in rows]
+
+
+def _colours(timeline: Timeline) -> Floats:
     """A colour for each message, by its first chunk: the same segment keeps its colour."""
     from matplotlib import colormaps
 
@@ -132,6 +143,7 @@ def draw_loads(axes: "Axes", network: Network, run: Run) -> None:
     busiest = f"busiest: {timeline.bottleneck}, {use[timeline.bottleneck]:.0%}" if use else "no load"
     axes.set_title(f"{graph.graph.get('name', 'topology')}; {busiest}", fontsize=11)
     axes.margins(0.12)
+    axes.set_aspect("equal", adjustable="datalim")
     axes.set_axis_off()
 
 

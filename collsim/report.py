@@ -1,17 +1,20 @@
 """What the terminal shows: tables and sentences about results."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from collsim.checking import CheckResult
 from collsim.critical_path import spell_path
 from collsim.runner import Result, Run
 from collsim.timeline import Timeline
 from collsim.units import spell_bandwidth, spell_size, spell_time
+
+if TYPE_CHECKING:
+    from collsim.checking import CheckResult
 
 
 def result_report(result: Result) -> RenderableType:
@@ -67,12 +70,10 @@ def _remarks(result: Result) -> Iterator[Text]:
     if len(result.runs) > 1:
         yield Text(f"Fastest: {best.plan.title}, {_against_others(result)}")
     last = int(np.argmax(timeline.finish_ps))
-    if timeline.makespan_ps:
-        root = "" if not result.scenario.definition.rooted else (
-            f"; the root returns after {spell_time(timeline.root_return)}"
-        )
-        yield Text(f"Last rank to finish: rank {last}{root}")
-    yield Text(f"Critical path: {spell_path(timeline)}")
+    root = f", the root returns after {spell_time(timeline.root_return)}"
+    who = f"{best.plan.title}: rank {last} finishes last"
+    yield Text(f"{who}{root if result.scenario.definition.rooted else ''}")
+    yield Text(f"Its critical path: {spell_path(timeline)}")
     for run in result.runs:
         if run.plan.note:
             yield Text(f"{run.plan.title}: {run.plan.note}", style="dim")
@@ -97,7 +98,7 @@ def _against_others(result: Result) -> str:
     return f"{ratio:.2f} × as fast as {second.plan.title}"
 
 
-def check_report(result: CheckResult) -> RenderableType:
+def check_report(result: "CheckResult") -> RenderableType:
     """Real runs as a table, with small tensors before and after."""
     scenario = result.scenario
     table = Table(header_style="bold", box=None, pad_edge=False)
@@ -127,7 +128,7 @@ def check_report(result: CheckResult) -> RenderableType:
     return Group(heading, table, *remarks, _tensors(result), story)
 
 
-def _tensors(result: CheckResult) -> RenderableType:
+def _tensors(result: "CheckResult") -> RenderableType:
     """Each rank's tensor before and after the first run, if there are few ranks."""
     first = result.checked[-1]
     if len(first.before) > 8:

@@ -255,7 +255,7 @@ def make_plan(scenario: Scenario, choice: AlgorithmChoice, network: Network) -> 
             scenario.network.protocol,
         )  # fmt: skip
         segments = max(1, ceil(scenario.nbytes / segment))
-        note = f"segments of {spell_size(segment)}, the best for this network"
+        note = f"segments of {spell_size(segment)}, the best on an ideal network of this α and β"
     elif algorithm.is_segmented and isinstance(scenario.segment, int):
         segments = max(1, ceil(scenario.nbytes / scenario.segment))
     elif isinstance(scenario.segment, int):

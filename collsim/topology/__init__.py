@@ -15,6 +15,7 @@ from collsim.topology.links import (
     DEFAULT_MEMORY_BANDWIDTH,
     DEFAULT_MEMORY_LATENCY,
     LinkTable,
+    host_names,
     link_table,
 )
 from collsim.topology.overrides import override
@@ -38,6 +39,7 @@ __all__ = [
     "from_graph",
     "full_mesh",
     "groups",
+    "host_names",
     "hypercube",
     "leaf_spine",
     "line",

@@ -11,7 +11,8 @@ The list of edges has one link a line, both directions at once; ``->`` makes it 
 
 ``#`` begins a comment. Nodes are hosts unless a line declares them ``switch``; they are numbered
 in the order in which the file first names them. How values are read is up to the caller: as plain
-numbers of bytes/s and seconds, or with units. Quotes hold a value with a space together.
+numbers of bytes/s and seconds, or with units. Quotes hold a value with a space together. No node
+can be called ``host`` or ``switch``.
 """
 
 import re
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 Reader = Callable[[str | int | float], float]
 
-MAX_FILE_BYTES = 100_000_000
+MAX_FILE_BYTES = 50_000_000
 """Larger files are refused: no topology of allowed size needs as much."""
 
 NODE_KEYS = ("memory_bandwidth", "memory_latency")
@@ -96,8 +97,14 @@ def _value(readers: dict[str, Reader], key: str, value: Any) -> Any:
         return value
     try:
         return reader(value)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"{key}={value!r}: {error}") from None
+
+
+def _parse(attributes: dict[str, Any], keys: tuple[str, ...], readers: dict[str, Reader]) -> None:
+    for key in keys:
+        if key in attributes:
+            attributes[key] = _value(readers, key, attributes[key])
 
 
 def _read_graphml(path: Path, text: str, readers: dict[str, Reader]) -> "nx.Graph[str]":
@@ -112,12 +119,10 @@ def _read_graphml(path: Path, text: str, readers: dict[str, Reader]) -> "nx.Grap
     try:
         for node, attributes in graph.nodes(data=True):
             where = f"node {node}"
-            for key in attributes.keys() & set(NODE_KEYS):
-                attributes[key] = _value(readers, key, attributes[key])
+            _parse(attributes, NODE_KEYS, readers)
         for u, v, attributes in graph.edges(data=True):
             where = f"edge {u} {v}"
-            for key in attributes.keys() & set(EDGE_KEYS):
-                attributes[key] = _value(readers, key, attributes[key])
+            _parse(attributes, EDGE_KEYS, readers)
     except ValueError as error:
         _refuse(path, f"{where}: {error}")
     return graph
@@ -132,8 +137,14 @@ def _refuse_parallel(path: Path, graph: "nx.Graph[str]") -> NoReturn:
     _refuse(path, f"edge {u} {v}: is there twice; write one with the sum of the bandwidths")
 
 
+def _short(text: str) -> str:
+    """A piece of a file, quoted, cut to what a message can hold."""
+    text = text.strip()
+    return repr(text if len(text) <= 60 else f"{text[:60]}…")
+
+
 class _EdgeList:
-    """Reads a list of edges; knows the line it is at."""
+    """A list of edges as it is being read; knows the line it is at."""
 
     def __init__(self, path: Path, readers: dict[str, Reader]) -> None:
         self.path = path
@@ -147,12 +158,12 @@ class _EdgeList:
         for self.number, line in enumerate(text.splitlines(), start=1):
             content = line.partition("#")[0]
             if content.count('"') % 2:
-                self.refuse(f"a quote is not closed in {content.strip()!r}")
+                self.refuse(f"a quote is not closed in {_short(content)}")
             words = _WORD.findall(content)
             names = [word for word in words if "=" not in word]
             pairs = [word for word in words if "=" in word]
             if words[: len(names)] != names:
-                self.refuse(f"names come before key=value, got {content.strip()!r}")
+                self.refuse(f"names come before key=value, got {_short(content)}")
             if words:
                 self._add(names, pairs)
         return self.graph
@@ -177,7 +188,7 @@ class _EdgeList:
             case _:
                 self.refuse(
                     "expected 'u v key=value …', 'u -> v key=value …', 'host NAME' or "
-                    f"'switch NAME', got {' '.join([*names, *pairs])!r}"
+                    f"'switch NAME', got {_short(' '.join([*names, *pairs]))}"
                 )
 
     def _join(self, u: str, v: str, values: dict[str, Any]) -> None:
@@ -196,7 +207,7 @@ class _EdgeList:
             key, _, value = pair.replace('"', "").partition("=")
             if key not in allowed or key in values:
                 what = "is given twice" if key in values else "is not allowed here"
-                self.refuse(f"{pair!r} {what}; use {', '.join(allowed) or 'none'}")
+                self.refuse(f"{_short(pair)} {what}; use {', '.join(allowed) or 'none'}")
             try:
                 values[key] = _value(self.readers, key, value)
             except ValueError as error:

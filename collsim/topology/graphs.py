@@ -1,10 +1,12 @@
 """Topologies from any networkx graph: check it, and give it the form that builders give."""
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
+from collsim.topology.links import host_names
 from collsim.topology.wiring import (
     MAX_LINKS,
     MAX_NODES,
@@ -42,8 +44,8 @@ def from_graph(graph: "nx.Graph[Any] | nx.DiGraph[Any]") -> "Topology":
     """
     if not isinstance(graph, nx.Graph) or graph.is_multigraph():
         raise ValueError(
-            f"expected a networkx Graph or DiGraph, got {type(graph).__name__}; merge parallel "
-            "edges to one with the sum of their bandwidths"
+            f"expected a networkx Graph or DiGraph, got {type(graph).__name__}; parallel edges "
+            "are one edge with the sum of their bandwidths"
         )
     if len(graph) > MAX_NODES or graph.number_of_edges() > MAX_LINKS:
         raise ValueError(
@@ -86,7 +88,7 @@ def _add_node(topology: "Topology", node: object, attributes: dict[str, Any]) ->
     pos = attributes.get("pos", (attributes.get("x"), attributes.get("y")))
     if _is_position(pos):
         topology.nodes[name]["pos"] = (float(pos[0]), float(pos[1]))
-    if "coordinates" in attributes:
+    if isinstance(attributes.get("coordinates"), tuple):
         topology.nodes[name]["coordinates"] = attributes["coordinates"]
 
 
@@ -136,7 +138,7 @@ def _check_half_duplex(topology: "Topology") -> None:
 
 def _describe(topology: "Topology", graph: "nx.Graph[Any]") -> None:
     """Attributes of the whole graph."""
-    hosts = sum(kind == "host" for _, kind in topology.nodes(data="kind"))
+    hosts = len(host_names(topology))
     switches = len(topology) - hosts
     if not hosts:
         raise ValueError("there is no host; every node is a switch" if switches else "it is empty")
@@ -147,9 +149,18 @@ def _describe(topology: "Topology", graph: "nx.Graph[Any]") -> None:
         kind=str(given.get("kind") or "graph"),
         hosts_forward=forward if isinstance(forward, bool) else not switches,
     )
-    placed = dict(topology.nodes(data="coordinates"))
-    if "dims" in given and "wrap" in given and None not in placed.values():
-        topology.graph.update(dims=given["dims"], wrap=given["wrap"])
+    if _is_grid(topology, given.get("dims")):
+        topology.graph.update(dims=given["dims"], wrap=bool(given.get("wrap")))
+
+
+def _is_grid(topology: "Topology", dims: object) -> bool:
+    """Whether the nodes' coordinates fill a grid of these dimensions."""
+    if not isinstance(dims, tuple) or not all(isinstance(length, int) for length in dims):
+        return False
+    coordinates = set(nx.get_node_attributes(topology, "coordinates").values())
+    if math.prod(dims) != len(topology) or len(coordinates) != len(topology):
+        return False
+    return coordinates == set(itertools.product(*map(range, dims)))
 
 
 def _unreachable(topology: "Topology") -> tuple[str, str] | None:
@@ -159,8 +170,8 @@ def _unreachable(topology: "Topology") -> tuple[str, str] | None:
     serves them all.
     """
     forward = topology.graph["hosts_forward"]
-    hosts = [node for node, kind in topology.nodes(data="kind") if kind == "host"]
-    carriers = list(topology) if forward else [node for node in topology if node not in set(hosts)]
+    hosts = dict.fromkeys(host_names(topology))
+    carriers = [node for node in topology if forward or node not in hosts]
     parts = nx.strongly_connected_components(topology.subgraph(carriers))
     part = {node: i for i, nodes in enumerate(parts) for node in nodes}
     reached: dict[frozenset[int | str], set[str]] = {}
@@ -168,7 +179,8 @@ def _unreachable(topology: "Topology") -> tuple[str, str] | None:
         key = frozenset(part.get(node, node) for node in topology.successors(host))
         if key not in reached:
             reached[key] = _reached(topology, host, part).intersection(hosts)
-        if len(reached[key] - {host}) < len(hosts) - 1:
+        others = len(reached[key]) - (host in reached[key])
+        if others < len(hosts) - 1:
             return host, next(h for h in hosts if h != host and h not in reached[key])
     return None
 

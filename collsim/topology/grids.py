@@ -218,15 +218,24 @@ def _positions(cells: Sequence[tuple[int, ...]], dims: Sequence[int], wrap: bool
     width = height = 0.0
     steps: list[Position] = []
     for axis, length in enumerate(dims):
-        right = (width + 1, 0.0, 0.37)[axis % 3]
-        up = (0.0, height + 1, 0.29)[axis % 3]
-        steps.append((right, up))
-        width += right * (length - 1)
-        height += up * (length - 1)
-    return [
-        (
-            sum(at * right for at, (right, _) in zip(cell, steps, strict=True)),
-            sum(at * up for at, (_, up) in zip(cell, steps, strict=True)),
-        )
-        for cell in cells
-    ]
+        slant = 0.17 * (axis // 3)  # lest the links of the fourth pass under nodes of the first
+        step = ((width + 1, slant), (-slant, height + 1), (0.37, 0.29))[axis % 3]
+        steps.append(step)
+        width += abs(step[0]) * (length - 1)
+        height += step[1] * (length - 1)
+    return [_bend(cell, dims, steps, wrap) for cell in cells]
+
+
+def _bend(
+    cell: Sequence[int], dims: Sequence[int], steps: Sequence[Position], wrap: bool
+) -> Position:
+    """The place of a cell; a torus' rows are arcs, so that its closing links are seen."""
+    x = y = 0.0
+    for at, length, (right, up) in zip(cell, dims, steps, strict=True):
+        x += at * right
+        y += at * up
+        if wrap and length > 2:
+            bow = 0.3 * at * (length - 1 - at) / (length - 1)
+            x -= bow * up
+            y += bow * right
+    return x, y

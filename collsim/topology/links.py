@@ -42,6 +42,11 @@ class LinkTable:
         return len(self.names)
 
 
+def host_names(graph: "nx.DiGraph[str]") -> list[str]:
+    """The hosts of a topology, in order."""
+    return [node for node, attributes in graph.nodes(data=True) if attributes["kind"] == "host"]
+
+
 def is_half_duplex(graph: "nx.DiGraph[str]", u: str, v: str) -> bool:
     """Whether the edges u→v and v→u are one shared link."""
     return (
@@ -76,13 +81,13 @@ def link_table(graph: "nx.DiGraph[str]") -> LinkTable:
         else:
             arrow = "↔" if half else "→"
             index[u, v] = add(f"{u}{arrow}{v}", edge["bandwidth"], edge["latency"])
-    for node, attributes in graph.nodes(data=True):
-        if attributes["kind"] == "host":
-            memory[node] = add(
-                f"{node} memory",
-                attributes.get("memory_bandwidth", DEFAULT_MEMORY_BANDWIDTH),
-                attributes.get("memory_latency", DEFAULT_MEMORY_LATENCY),
-            )
+    for host in host_names(graph):
+        attributes = graph.nodes[host]
+        memory[host] = add(
+            f"{host} memory",
+            attributes.get("memory_bandwidth", DEFAULT_MEMORY_BANDWIDTH),
+            attributes.get("memory_latency", DEFAULT_MEMORY_LATENCY),
+        )
     rates, delays = np.array(bandwidth, np.float64), np.array(latency, np.float64)
     rates.setflags(write=False)
     delays.setflags(write=False)

@@ -7,13 +7,12 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
+
+import networkx as nx
 
 from collsim.errors import ScenarioError
 from collsim.topology.links import LinkTable
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 Pair = tuple[str, str]
 Route = tuple[int, ...]
@@ -167,7 +166,7 @@ def _dimension(
             "use shortest or ecmp",
             "network.routing",
         )
-    at: dict[str, tuple[int, ...]] = dict(graph.nodes(data="coordinates"))
+    at: dict[str, tuple[int, ...]] = nx.get_node_attributes(graph, "coordinates")
     node_at = {coordinates: node for node, coordinates in at.items()}
     dims, wrap = graph.graph["dims"], graph.graph["wrap"]
     found: dict[Pair, Route] = {}
