@@ -16,9 +16,9 @@ from rich.table import Table
 from collsim.collectives import COLLECTIVES
 from collsim.network import Model, connect
 from collsim.schedule import Schedule
-from collsim.simulate import simulate
+from collsim.simulation import simulate
 from collsim.topology import TOPOLOGIES
-from collsim.trace import trace
+from collsim.tracing import trace
 
 BROADCAST = COLLECTIVES["broadcast"]
 REPEATS = 3
@@ -26,7 +26,7 @@ REPEATS = 3
 MILLION = """
 import resource
 from collsim.collectives import COLLECTIVES
-from collsim.trace import trace
+from collsim.tracing import trace
 broadcast = COLLECTIVES["broadcast"]
 schedule = trace(broadcast, broadcast.algorithms["chain"], 1001, segments=1000)
 assert len(schedule) == 1_000_000
@@ -66,8 +66,9 @@ def messages_per_second(schedule: Schedule, sharing: str) -> float:
 
 def gloo_seconds() -> float | None:
     """Seconds to check one broadcast on eight real ranks once torch is imported; None without."""
-    from collsim.errors import ExecutionUnavailable
     from collsim.gloo import GlooServer
+
+    from collsim.errors import ExecutionUnavailable
 
     schedule = trace(BROADCAST, BROADCAST.algorithms["binomial"], 8)
     try:

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from collsim.scenario import load_scenario as load_scenario
     from collsim.scenario import parse_scenario as parse_scenario
     from collsim.schedule import Schedule as Schedule
-    from collsim.simulate import simulate as simulate
+    from collsim.simulation import simulate as simulate
     from collsim.timeline import Timeline as Timeline
     from collsim.topology import TOPOLOGIES as TOPOLOGIES
-    from collsim.trace import trace as trace
-    from collsim.verify import verify as verify
+    from collsim.tracing import trace as trace
+    from collsim.verification import verify as verify
 
 _HOMES = {
     "ALL": "program",
@@ -58,12 +58,12 @@ _HOMES = {
     "load_scenario": "scenario",
     "parse_scenario": "scenario",
     "run": "runner",
-    "simulate": "simulate",
-    "trace": "trace",
-    "verify": "verify",
+    "simulate": "simulation",
+    "trace": "tracing",
+    "verify": "verification",
 }
 
-__all__ = list(_HOMES)  # noqa: PLE0605
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -99,12 +99,13 @@ def scenarios() -> RenderableType:
 def defaults() -> RenderableType:
     """What holds where a scenario is silent."""
     table = _table("key", "default")
-    models = {"": scenario_module.Scenario, "network.": scenario_module.NetworkOptions}
-    for prefix, model in models.items():
-        for name, info in model.model_fields.items():
-            if not info.is_required() and name != "network":
-                value = info.default
-                table.add_row(prefix + name, "none" if value in (None, "") else str(value))
+    fields = {**scenario_module.Scenario.model_fields}
+    del fields["network"]
+    network = scenario_module.NetworkOptions.model_fields
+    fields.update({f"network.{name}": info for name, info in network.items()})
+    for name, info in fields.items():
+        if not info.is_required():
+            table.add_row(name, "none" if info.default in (None, "") else str(info.default))
     from collsim.topology import DEFAULT_MEMORY_BANDWIDTH, DEFAULT_MEMORY_LATENCY
 
     memory = f"{spell_bandwidth(DEFAULT_MEMORY_BANDWIDTH)}, {spell_time(DEFAULT_MEMORY_LATENCY)}"

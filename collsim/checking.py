@@ -19,8 +19,8 @@ from collsim.gloo import Execution, GlooServer, RankGroup
 from collsim.runner import Plan, plans, provenance, verified_schedule
 from collsim.scenario import Scenario
 from collsim.schedule import Schedule
-from collsim.simulate import simulate
-from collsim.verify import Buffers, check_contract, initial_buffers
+from collsim.simulation import simulate
+from collsim.verification import Buffers, check_contract, initial_buffers
 
 MAX_RANKS = 64
 MAX_TOTAL_BYTES = 1 << 30
@@ -118,12 +118,15 @@ def check(
 
 def _check_size(scenario: Scenario) -> None:
     if scenario.ranks > MAX_RANKS:
-        raise ScenarioError(f"real runs here have at most {MAX_RANKS}, got {scenario.ranks}", "ranks")
+        raise ScenarioError(
+            f"real runs here have at most {MAX_RANKS}, got {scenario.ranks}", "ranks"
+        )
     blocks = scenario.definition.blocks(scenario.ranks)
     total = scenario.nbytes * blocks * scenario.ranks
     if total > MAX_TOTAL_BYTES:
         raise ScenarioError(
-            f"the ranks would hold {total:,} bytes together, more than {MAX_TOTAL_BYTES:,}", "nbytes"
+            f"the ranks would hold {total:,} bytes together, more than {MAX_TOTAL_BYTES:,}",
+            "nbytes",
         )
 
 
@@ -134,9 +137,7 @@ def _executions(
     inputs = inputs_of(scenario, schedule)
     runs = [("by isend/irecv", group.execute(schedule, scenario.nbytes, inputs=inputs))]
     if plan.choice.name == "gloo":
-        native = group.native(
-            schedule, scenario.nbytes, dtype=scenario.dtype, inputs=inputs
-        )
+        native = group.native(schedule, scenario.nbytes, dtype=scenario.dtype, inputs=inputs)
         runs = [("ours, by isend/irecv", runs[0][1]), ("torch's native", native)]
     return runs
 
@@ -149,9 +150,7 @@ def inputs_of(scenario: Scenario, schedule: Schedule) -> Buffers:
     offsets = schedule.offsets(scenario.nbytes)
     buffers = []
     for rank in range(schedule.n_ranks):
-        held = schedule.collective.before(
-            rank, schedule.n_ranks, schedule.root, schedule.n_chunks
-        )
+        held = schedule.collective.before(rank, schedule.n_ranks, schedule.root, schedule.n_chunks)
         buffer = np.zeros(offsets[-1], np.uint8)
         here = buffer[offsets[held.start] : offsets[held.stop]]
         here.view(kind)[:] = 1

@@ -3,7 +3,6 @@
 Exit codes: 0; 1 for what ran and failed, or disagreed; 2 for bad input; 130 when interrupted.
 """
 
-import json
 import os
 import sys
 from collections.abc import Callable

@@ -33,7 +33,7 @@ def build_network(scenario: Scenario) -> Network:
         ScenarioError: The topology cannot be built, or the ranks do not fit on it.
     """
     graph = _build_graph(scenario)
-    hosts = [node for node, kind in graph.nodes(data="kind") if kind == "host"]
+    hosts = [node for node, about in graph.nodes(data=True) if about["kind"] == "host"]
     how = scenario.placement
     placement = place(
         hosts,
@@ -80,9 +80,7 @@ def _parameters(
     """The builder's arguments, units read, `hosts` filled in with as many as the ranks need."""
     known = inspect.signature(builder).parameters
     _refuse(wanted, (*known, *_RESERVED), "topology", kind)
-    parameters = {
-        key: _read(key, value) for key, value in wanted.items() if key not in _RESERVED
-    }
+    parameters = {key: _read(key, value) for key, value in wanted.items() if key not in _RESERVED}
     if "hosts" in known and "hosts" not in parameters:
         per_host = scenario.ranks_per_host
         parameters["hosts"] = -(-scenario.ranks // per_host)
@@ -119,13 +117,13 @@ def _changes(changes: object, placement: tuple[str, ...]) -> dict[str, dict[str,
             if int(number) >= len(placement):
                 raise ScenarioError(f"ranks are 0 to {len(placement) - 1}", field)
             name = placement[int(number)]
-        read[name] = {
-            key: _read(f"links.{selector}.{key}", value) for key, value in values.items()
-        }
+        read[name] = {key: _read(f"links.{selector}.{key}", value) for key, value in values.items()}
     return read
 
 
-def _refuse(mapping: Mapping[Any, Any], allowed: tuple[str, ...], field: str, kind: str = "") -> None:
+def _refuse(
+    mapping: Mapping[Any, Any], allowed: tuple[str, ...], field: str, kind: str = ""
+) -> None:
     """Refuse unknown keys."""
     for key in mapping:
         if key not in allowed:

@@ -102,7 +102,8 @@ def _perfetto(run: Run, provenance: dict[str, str]) -> str:
     """Chrome's trace event format: a process a rank, a thread a peer, and one a link."""
     events = list(_rank_events(run.timeline)) + list(_link_events(run.timeline))
     return json.dumps(
-        {"displayTimeUnit": "ns", "otherData": provenance, "traceEvents": events}, ensure_ascii=False
+        {"displayTimeUnit": "ns", "otherData": provenance, "traceEvents": events},
+        ensure_ascii=False,
     )
 
 

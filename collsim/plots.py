@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from collsim.errors import ScenarioError
 from collsim.export import write_whole
@@ -87,7 +88,9 @@ def draw_space_time(axes: "Axes", run: Run, until: float | None = None) -> None:
     axes.add_collection(
         PolyCollection(receives, facecolors=colours, edgecolors="w", linewidths=0.4, alpha=0.55)
     )
-    ends = [((b, s), (d, r)) for b, s, d, r in zip(began, schedule.src, done, schedule.dst, strict=True)]
+    ends = [
+        ((b, s), (d, r)) for b, s, d, r in zip(began, schedule.src, done, schedule.dst, strict=True)
+    ]
     thin = 0.8 if len(schedule) < 200 else 0.3
     axes.add_collection(LineCollection(ends, colors="0.25", linewidths=thin, alpha=0.6))
     axes.plot(done, schedule.dst, ".", color="0.25", markersize=4 * thin)
@@ -106,9 +109,11 @@ def draw_space_time(axes: "Axes", run: Run, until: float | None = None) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _bars(top: Floats, bottom: Floats, begin: Floats, end: Floats) -> list[list[tuple[float, float]]]:
+def _bars(
+    top: npt.ArrayLike, bottom: npt.ArrayLike, begin: Floats, end: Floats
+) -> list[list[tuple[float, float]]]:
     """Corners of one rectangle a message."""
-    rows = zip(top.tolist(), bottom.tolist(), begin.tolist(), end.tolist(), strict=True)
+    rows = zip(*(np.asarray(c).tolist() for c in (top, bottom, begin, end)), strict=True)
     return [[(b, t), (e, t), (e, low), (b, low)] for t, low, b, e in rows]
 
 
@@ -138,9 +143,13 @@ def draw_loads(axes: "Axes", network: Network, run: Run) -> None:
     colours = colormaps["YlOrRd"](0.15 + 0.85 * np.minimum(load, 1.0))
     colours[load == 0] = (0.85, 0.85, 0.85, 1.0)
     lines = [[where[node] for node in sorted(pair)] for pair in pairs]
-    axes.add_collection(LineCollection(lines, colors=list(map(tuple, colours)), linewidths=1 + 4 * load))
+    axes.add_collection(
+        LineCollection(lines, colors=list(map(tuple, colours)), linewidths=1 + 4 * load)
+    )
     _draw_nodes(axes, network, where)
-    busiest = f"busiest: {timeline.bottleneck}, {use[timeline.bottleneck]:.0%}" if use else "no load"
+    busiest = (
+        f"busiest: {timeline.bottleneck}, {use[timeline.bottleneck]:.0%}" if use else "no load"
+    )
     axes.set_title(f"{graph.graph.get('name', 'topology')}; {busiest}", fontsize=11)
     axes.margins(0.12)
     axes.set_aspect("equal", adjustable="datalim")
@@ -150,9 +159,9 @@ def draw_loads(axes: "Axes", network: Network, run: Run) -> None:
 def _draw_nodes(axes: "Axes", network: Network, where: dict[str, tuple[float, float]]) -> None:
     ranks = {network.placement[group[0]]: group for group in network.groups}
     labelled = len(where) <= 2 * MOST_LABELS
-    for node, kind in network.graph.nodes(data="kind"):
+    for node, about in network.graph.nodes(data=True):
         x, y = where[node]
-        is_host = kind == "host"
+        is_host = about["kind"] == "host"
         marker, colour = ("o", "#2b6cb0") if is_host else ("s", "#4a5568")
         axes.plot(x, y, marker, color=colour, markersize=15 if labelled else 5, zorder=3)
         if labelled:
@@ -169,9 +178,9 @@ def _positions(network: Network) -> dict[str, tuple[float, float]]:
     """Where to draw each node: the builder's layout, or one that networkx computes."""
     import networkx as nx
 
-    placed = dict(network.graph.nodes(data="pos"))
+    placed = {node: about.get("pos") for node, about in network.graph.nodes(data=True)}
     if all(placed.values()):
-        return placed
+        return {node: (pos[0], pos[1]) for node, pos in placed.items() if pos}
     graph = network.graph.to_undirected()
     is_small = len(graph) < 400  # beyond, spring_layout needs scipy
     found = nx.spring_layout(graph, seed=0) if is_small else nx.circular_layout(graph)

@@ -124,7 +124,9 @@ def check_report(result: "CheckResult") -> RenderableType:
     remarks += [
         Text(f"{title} left out: it {reason}", "yellow") for title, reason in result.skipped
     ]
-    story = Text("Loopback has no links: its times show that it ran, not the network's speed.", "dim")
+    story = Text(
+        "Loopback has no links: its times show that it ran, not the network's speed.", "dim"
+    )
     return Group(heading, table, *remarks, _tensors(result), story)
 
 
@@ -163,7 +165,9 @@ def _activity(timeline: Timeline, width: int) -> tuple[np.ndarray, np.ndarray]:
     scale = width / max(1, timeline.makespan_ps)
     sending = np.zeros((schedule.n_ranks, width), np.int64)
     receiving = np.zeros((schedule.n_ranks, width), np.int64)
-    rows = zip(schedule.src, schedule.dst, timeline.started, timeline.left, timeline.done, strict=True)
+    rows = zip(
+        schedule.src, schedule.dst, timeline.started, timeline.left, timeline.done, strict=True
+    )
     for src, dst, started, left, done in rows:
         first = int(started * scale)
         sending[src, first : max(first + 1, int(left * scale))] = 1

@@ -18,11 +18,11 @@ from collsim.network import Network
 from collsim.program import Algorithm, Setting, segmented
 from collsim.scenario import AlgorithmChoice, Scenario
 from collsim.schedule import Schedule
-from collsim.simulate import simulate
+from collsim.simulation import simulate
 from collsim.timeline import Timeline
-from collsim.trace import trace
+from collsim.tracing import trace
 from collsim.units import spell_size
-from collsim.verify import verify
+from collsim.verification import verify
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -69,12 +69,14 @@ class NetworkOptions(_Strict):
     control: Time = 0.0
     store_and_forward: bool = False
     routing: Literal["shortest", "ecmp", "dimension", ""] = ""
-    seed: int = Field(0, ge=0)
+    seed: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")
     def _no_storage_in_fair(self) -> "NetworkOptions":
         if self.store_and_forward and self.sharing == "fair":
-            raise ValueError("store_and_forward needs sharing: fifo; switches of fair store nothing")
+            raise ValueError(
+                "store_and_forward needs sharing: fifo; switches of fair store nothing"
+            )
         return self
 
     def model(self) -> Model:
@@ -114,7 +116,7 @@ class Scenario(_Strict):
     topology: dict[str, Any]
     placement: Literal["block", "round_robin"] | tuple[str, ...] = "block"
     ranks_per_host: int = Field(1, ge=1, le=MAX_RANKS)
-    network: NetworkOptions = NetworkOptions()
+    network: NetworkOptions = Field(default_factory=NetworkOptions)
     max_messages: int = Field(MAX_MESSAGES, ge=1, le=50_000_000)
     _folder: Path = PrivateAttr(default=Path())
     _question: str = PrivateAttr(default="")
@@ -247,7 +249,7 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.constructor.ConstructorError(None, None, "aliases are not allowed", mark)
         return super().compose_node(parent, index)
 

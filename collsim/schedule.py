@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -165,7 +166,8 @@ class Schedule:
     def message_bytes(self, nbytes: int) -> Ints:
         """Payload bytes of each transfer, int64[n]."""
         offsets = self.offsets(nbytes)
-        return offsets[self.first_chunk + self.chunk_count] - offsets[self.first_chunk]
+        ends = offsets[self.first_chunk + self.chunk_count]
+        return np.asarray(ends - offsets[self.first_chunk], np.int64)
 
     def bytes_matrix(self, nbytes: int) -> Ints:
         """Payload bytes between each pair, int64[n_ranks, n_ranks]: row sends, column receives."""
@@ -193,8 +195,9 @@ def ordered(schedule: Schedule) -> Schedule:
     """
     depth = _depths(schedule)
     order = np.argsort(depth[schedule.src_step], kind="stable")
-    columns = ("src", "dst", "channel", "first_chunk", "chunk_count", "src_step", "dst_step")
-    schedule = replace(schedule, **{name: getattr(schedule, name)[order] for name in columns})
+    names = ("src", "dst", "channel", "first_chunk", "chunk_count", "src_step", "dst_step")
+    columns: dict[str, Any] = {name: getattr(schedule, name)[order] for name in names}
+    schedule = replace(schedule, **columns)
     rounds, deadlock = _rounds(schedule)
     return replace(schedule, round=rounds, rendezvous_deadlock=deadlock)
 
@@ -319,14 +322,14 @@ def with_acks(schedule: Schedule) -> Schedule:
     """
     steps = schedule.steps
     first = np.arange(len(steps)) * 2  # a step becomes two: itself, and the step of its acks
-    doubled = {
+    doubled: dict[str, Any] = {
         name: np.repeat(getattr(steps, name), 2) for name in ("rank", "channel", "line", "source")
     }
     previous = np.empty(2 * len(steps), np.int64)
     previous[0::2] = np.where(steps.previous < 0, -1, steps.previous * 2 + 1)
     previous[1::2] = first
     labels = [text for label in steps.label for text in (label, "acknowledge")]
-    both = {
+    both: dict[str, Any] = {
         "src": np.concatenate([schedule.src, schedule.dst]),
         "dst": np.concatenate([schedule.dst, schedule.src]),
         "channel": np.concatenate([schedule.channel, schedule.channel]),

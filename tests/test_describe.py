@@ -18,7 +18,7 @@ from collsim.collectives.broadcast.trees import binomial, flat
 from collsim.collectives.describe import FORMULAS, Formula, describe, evaluate
 from collsim.program import Rank, Step
 from collsim.schedule import Schedule
-from collsim.trace import trace
+from collsim.tracing import trace
 
 FIELDS = """Rounds: p - 1
 Messages: p - 1

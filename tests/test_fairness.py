@@ -63,7 +63,9 @@ def test_solving_a_connected_part_alone_gives_the_same_rates(problem: tuple) -> 
     whole = max_min_rates(flows, bandwidth)
     members = connected_flows(flows[0], flows, crossing)
     assert 0 in members
-    assert max_min_rates({f: flows[f] for f in members}, bandwidth) == {f: whole[f] for f in members}
+    assert max_min_rates({f: flows[f] for f in members}, bandwidth) == {
+        f: whole[f] for f in members
+    }
     outside = [f for f in flows if f not in members]
     assert not {link for f in outside for link in flows[f]} & {
         link for f in members for link in flows[f]

@@ -167,7 +167,9 @@ def test_bad_settings(tmp_path: Path, setting: str, message: str) -> None:
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 keys = st.sampled_from([*Scenario.model_fields, "unknown"])

@@ -13,11 +13,12 @@ from collsim.errors import ScenarioError, ScheduleError, SimulationStalled
 from collsim.network import Model, Network, connect, picoseconds, transmission_ps
 from collsim.program import ALL, Collective, Program, Rank, Recv, Send, Step
 from collsim.schedule import Schedule
-from collsim.simulate import simulate
-from collsim.topology.builders import star
-from collsim.trace import trace
+from collsim.simulation import simulate
+from collsim.topology import TOPOLOGIES
+from collsim.tracing import trace
 
 BROADCAST = COLLECTIVES["broadcast"]
+star = TOPOLOGIES["star"]
 GATHER_ALL = Collective("all_gather", own_block, everything, block_per_rank, rooted=False)
 GIGABYTE = 1e9
 
@@ -108,7 +109,7 @@ def test_hosts_that_share_a_trunk_finish_together_without_wasting_it() -> None:
 
     schedule = trace(GATHER_ALL, inward, 5)
     for sharing in ("fifo", "fair"):
-        network = connect(graph, tuple(f"h{i}" for i in range(5)), Model(sharing=sharing))  # type: ignore[arg-type]
+        network = connect(graph, tuple(f"h{i}" for i in range(5)), Model(sharing=sharing))
         assert simulate(schedule, network, 1 << 20).makespan == pytest.approx(838.86e-6, rel=1e-5)
 
 
@@ -179,7 +180,9 @@ def test_ranks_of_one_host_meet_in_its_memory(sharing: str) -> None:
 
 
 @pytest.mark.parametrize("sharing", ["fifo", "fair"])
-def test_messages_of_one_pair_keep_their_order_and_empty_ones_take_no_bandwidth(sharing: str) -> None:
+def test_messages_of_one_pair_keep_their_order_and_empty_ones_take_no_bandwidth(
+    sharing: str,
+) -> None:
     def three(me: Rank) -> Iterator[Step]:
         if me.rank == 0:
             yield Send(1, 0), Send(1, range(0)), Send(1, 1)
@@ -281,7 +284,9 @@ def programs() -> list[Program]:
 
 @given(st.data())
 def test_the_root_does_not_matter_on_a_symmetric_network(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from([n for n, row in BROADCAST.algorithms.items() if not row.prepare]))
+    name = data.draw(
+        st.sampled_from([n for n, row in BROADCAST.algorithms.items() if not row.prepare])
+    )
     algorithm = BROADCAST.algorithms[name]
     p = data.draw(st.integers(2, 9).filter(algorithm.ranks.allows))
     segments = data.draw(st.integers(1, 4))
@@ -298,5 +303,6 @@ def test_more_bytes_never_finish_earlier(name: str, less: int, more: int) -> Non
     network = on_star(8, sharing="fifo")
     less, more = sorted((less, more))
     assert (
-        simulate(schedule, network, less).makespan_ps <= simulate(schedule, network, more).makespan_ps
+        simulate(schedule, network, less).makespan_ps
+        <= simulate(schedule, network, more).makespan_ps
     )

@@ -14,7 +14,7 @@ from collsim.collectives.contracts import block_per_rank, everything, own_block
 from collsim.errors import ScheduleError
 from collsim.program import ALL, Algorithm, Collective, Program, Rank, Recv, Send, Step
 from collsim.schedule import Schedule, with_acks
-from collsim.trace import trace
+from collsim.tracing import trace
 
 BROADCAST = COLLECTIVES["broadcast"]
 GATHER_ALL = Collective("all_gather", own_block, everything, block_per_rank, rooted=False)
@@ -174,7 +174,9 @@ KNOWN_BAD: list[tuple[Program, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("program", "message"), KNOWN_BAD, ids=lambda p: getattr(p, "__name__", ""))
+@pytest.mark.parametrize(
+    ("program", "message"), KNOWN_BAD, ids=lambda p: getattr(p, "__name__", "")
+)
 def test_each_mistake_of_a_program_is_named_with_its_place(program: Program, message: str) -> None:
     with pytest.raises(ScheduleError) as caught:
         trace(BROADCAST, program, 3, segments=2, max_messages=1000)
@@ -186,7 +188,9 @@ def test_an_eager_deadlock_is_told_with_its_cycle() -> None:
         trace(GATHER_ALL, waits_in_a_ring, 3)
     text = str(caught.value)
     for rank, peer in ((0, 2), (2, 1), (1, 0)):
-        assert re.search(rf"rank {rank} in step 0 .*waits to receive chunk {peer} from rank {peer}", text)
+        assert re.search(
+            rf"rank {rank} in step 0 .*waits to receive chunk {peer} from rank {peer}", text
+        )
 
 
 def waits_in_a_ring(me: Rank) -> Iterator[Step]:
@@ -299,7 +303,9 @@ def drawn(data: st.DataObject) -> Schedule:
 
 
 @given(st.data())
-def test_transfers_are_numbered_by_depth_then_source_channel_and_position(data: st.DataObject) -> None:
+def test_transfers_are_numbered_by_depth_then_source_channel_and_position(
+    data: st.DataObject,
+) -> None:
     schedule = drawn(data)
     steps = schedule.steps
     depth = np.zeros(len(steps), int)

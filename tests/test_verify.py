@@ -13,15 +13,17 @@ from collsim.collectives import COLLECTIVES
 from collsim.errors import ContractError
 from collsim.program import ALL, Algorithm, Rank, Recv, Send, Step
 from collsim.schedule import Schedule
-from collsim.trace import trace
-from collsim.verify import check_contract, initial_buffers, random_order, verify
+from collsim.tracing import trace
+from collsim.verification import check_contract, initial_buffers, random_order, verify
 
 BROADCAST = COLLECTIVES["broadcast"]
 ROWS = [(c, name) for c in COLLECTIVES.values() for name in c.algorithms]
 
 
 @given(st.sampled_from(ROWS), st.data())
-def test_every_algorithm_keeps_its_contract_in_any_legal_order(row: tuple, data: st.DataObject) -> None:
+def test_every_algorithm_keeps_its_contract_in_any_legal_order(
+    row: tuple, data: st.DataObject
+) -> None:
     collective, name = row
     algorithm = collective.algorithms[name]
     p = data.draw(st.integers(1, 17).filter(algorithm.ranks.allows))
@@ -115,7 +117,9 @@ def test_random_orders_are_legal_and_complete(row: tuple, data: st.DataObject) -
     p = data.draw(st.integers(1, 9).filter(algorithm.ranks.allows))
     schedule = trace(collective, algorithm, p, segments=data.draw(st.integers(1, 3)))
     order = list(random_order(schedule, random.Random(data.draw(st.integers(0, 99)))))
-    assert sorted(order) == sorted((t, read) for t in range(len(schedule)) for read in (True, False))
+    assert sorted(order) == sorted(
+        (t, read) for t in range(len(schedule)) for read in (True, False)
+    )
     when = {event: moment for moment, event in enumerate(order)}
     steps = schedule.steps
     ends = [max([-1, *(when[t.id, True] for t in schedule if t.src_step == s),
@@ -131,7 +135,9 @@ def test_random_orders_are_legal_and_complete(row: tuple, data: st.DataObject) -
 def test_memory_at_the_start_is_noise_except_what_a_rank_holds() -> None:
     schedule = trace(BROADCAST, BROADCAST.algorithms["flat"], 3, root=1)
     buffers = initial_buffers(schedule, 64)
-    with pytest.raises(ContractError, match="64 of its bytes are wrong|6\\d of its bytes are wrong"):
+    with pytest.raises(
+        ContractError, match="64 of its bytes are wrong|6\\d of its bytes are wrong"
+    ):
         check_contract(schedule, 64, buffers)
     check_contract(schedule, 64, (buffers[1],) * 3)
     assert (initial_buffers(schedule, 64, seed=1)[1] != buffers[1]).any()

@@ -216,10 +216,12 @@ def _positions(cells: Sequence[tuple[int, ...]], dims: Sequence[int], wrap: bool
     if wrap and len(dims) == 1:
         return circle(dims[0])
     width = height = 0.0
+    depth = 1
     steps: list[Position] = []
     for axis, length in enumerate(dims):
         slant = 0.17 * (axis // 3)  # lest the links of the fourth pass under nodes of the first
-        step = ((width + 1, slant), (-slant, height + 1), (0.37, 0.29))[axis % 3]
+        step = ((width + 1, slant), (-slant, height + 1), (0.37 * depth, 0.29 * depth))[axis % 3]
+        depth *= length if axis % 3 == 2 else 1
         steps.append(step)
         width += abs(step[0]) * (length - 1)
         height += step[1] * (length - 1)
