@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 
+_LINK_KEYS = ("bandwidth", "latency", "duplex", "memory_bandwidth", "memory_latency")
 _RESERVED = ("kind", "file", "preset", "link", "links")
 
 
@@ -110,7 +111,7 @@ def _changes(changes: object, placement: tuple[str, ...]) -> dict[str, dict[str,
         field = f"topology.links.{selector}"
         if not isinstance(values, dict):
             raise ScenarioError(f"expected {{bandwidth: …, latency: …}}, got {values!r}", field)
-        _refuse(values, ("bandwidth", "latency", "duplex"), field)
+        _refuse(values, _LINK_KEYS, field)
         name = str(selector)
         word, _, number = name.partition(" ")
         if word == "rank" and number.isdecimal():

@@ -143,9 +143,12 @@ class Network:
 
     def loggp(self, root: int = 0) -> LogGP:
         """The network in four numbers, as the root sees it: L and G are medians over its routes."""
-        found = [self.route(root, rank) for rank in range(self.n_ranks) if rank != root]
-        if not found:
+        own = self.placement[root]
+        others = [self.placement[rank] for rank in range(self.n_ranks) if rank != root]
+        if not others:
             return LogGP(0.0, self.model.overhead, self.model.gap, 0.0)
+        routed = self.host_routes({(own, host) for host in others})
+        found = [routed[own, host] for host in others]
         latency = np.median([self.links.latency[list(route)].sum() for route in found])
         slowest = np.median([self.links.bandwidth[list(route)].min() for route in found])
         return LogGP(float(latency), self.model.overhead, self.model.gap, 1 / float(slowest))

@@ -27,7 +27,6 @@ from collsim.topology import (
 )
 
 DIRECT = {"line", "ring", "mesh", "torus", "hypercube", "full_mesh"}
-Graph = nx.DiGraph
 
 
 def switches(graph: "nx.DiGraph[str]", prefix: str = "") -> list[str]:
@@ -37,7 +36,8 @@ def switches(graph: "nx.DiGraph[str]", prefix: str = "") -> list[str]:
 
 def bandwidth_between(graph: "nx.DiGraph[str]", one: set[str], other: set[str]) -> float:
     """Bytes/s that cross from one set of nodes to the other."""
-    return sum(b for u, v, b in graph.edges(data="bandwidth") if u in one and v in other)
+    crossing = [(u, v) for u, v in graph.edges if u in one and v in other]
+    return sum(float(graph.edges[edge]["bandwidth"]) for edge in crossing)
 
 
 @pytest.mark.parametrize("kind", TOPOLOGIES)
@@ -49,7 +49,9 @@ def test_every_builder_has_defaults_and_the_common_form(kind: str) -> None:
     assert graph.graph["hosts_forward"] == (kind in DIRECT)
     assert (not switches(graph)) == (kind in DIRECT)
     assert host_names(graph) == [f"h{i}" for i in range(len(host_names(graph)))]
-    assert all(edge["bandwidth"] > 0 and edge["latency"] >= 0 for *_, edge in graph.edges(data=True))
+    assert all(
+        edge["bandwidth"] > 0 and edge["latency"] >= 0 for *_, edge in graph.edges(data=True)
+    )
     assert all(graph.has_edge(v, u) for u, v in graph.edges)
 
 
@@ -59,15 +61,15 @@ def test_what_is_built_is_what_a_user_may_bring(kind: str) -> None:
 
     copy = from_graph(graph)
 
-    assert dict(copy.nodes(data=True)) == dict(graph.nodes(data=True))
+    assert list(copy.nodes(data=True)) == list(graph.nodes(data=True))
     assert list(copy.edges(data=True)) == list(graph.edges(data=True))
     assert copy.graph == graph.graph
 
 
 @pytest.mark.parametrize("kind", TOPOLOGIES)
 def test_every_node_has_a_place_of_its_own_the_same_each_time(kind: str) -> None:
-    places = dict(TOPOLOGIES[kind]().nodes(data="pos"))
-    again = dict(TOPOLOGIES[kind]().nodes(data="pos"))
+    places = nx.get_node_attributes(TOPOLOGIES[kind](), "pos")
+    again = nx.get_node_attributes(TOPOLOGIES[kind](), "pos")
 
     assert places == again
     assert len({(round(x, 3), round(y, 3)) for x, y in places.values()}) == len(places)
@@ -75,9 +77,9 @@ def test_every_node_has_a_place_of_its_own_the_same_each_time(kind: str) -> None
 
 @given(dimension=st.integers(0, 8))
 def test_hypercube_positions_do_not_coincide(dimension: int) -> None:
-    places = [pos for _, pos in hypercube(dimension=dimension).nodes(data="pos")]
+    places = nx.get_node_attributes(hypercube(dimension=dimension), "pos")
 
-    assert len({(round(x, 3), round(y, 3)) for x, y in places}) == 2**dimension
+    assert len({(round(x, 3), round(y, 3)) for x, y in places.values()}) == 2**dimension
 
 
 @given(hosts=st.integers(1, 20))
@@ -103,15 +105,13 @@ def test_mesh_and_torus_are_the_grids_of_networkx(dims: list[int]) -> None:
     for build, periodic in ((mesh, False), (torus, True)):
         graph = build(dims=dims)
         grid = nx.grid_graph(dims[::-1], periodic=periodic)
-        # networkx puts the first dimension last, and drops the tuple if there is but one
-        expected = {(*u,) if isinstance(u, tuple) else (u,): set() for u in grid}
-        for u, v in grid.edges:
-            u, v = ((*w,) if isinstance(w, tuple) else (w,) for w in (u, v))
-            if u != v:
-                expected[u].add(v)
-                expected[v].add(u)
 
-        at = dict(graph.nodes(data="coordinates"))
+        # networkx counts the last dimension first, and names nodes by a bare number if it is alone
+        def cell(node: int | tuple[int, ...]) -> tuple[int, ...]:
+            return node if isinstance(node, tuple) else (node,)
+
+        expected = {cell(u): {cell(v) for v in grid[u] if v != u} for u in grid}
+        at = nx.get_node_attributes(graph, "coordinates")
         found = {at[u]: {at[v] for v in graph.successors(u)} for u in graph}
 
         assert found == expected
@@ -120,14 +120,20 @@ def test_mesh_and_torus_are_the_grids_of_networkx(dims: list[int]) -> None:
 def test_host_numbers_count_the_first_dimension_fastest() -> None:
     graph = mesh(dims=[3, 2])
 
-    assert [graph.nodes[f"h{i}"]["coordinates"] for i in range(4)] == [(0, 0), (1, 0), (2, 0), (0, 1)]
+    assert [graph.nodes[f"h{i}"]["coordinates"] for i in range(4)] == [
+        (0, 0),
+        (1, 0),
+        (2, 0),
+        (0, 1),
+    ]
 
 
 @given(k=st.integers(2, 4).map(lambda half: 2 * half))
 def test_torus_bisection_is_twice_the_hosts_over_the_longest_dimension(k: int) -> None:
     graph = torus(dims=[k, 4], bandwidth=1.0)
     axis = 0 if k >= 4 else 1
-    low = {node for node, at in graph.nodes(data="coordinates") if at[axis] < max(k, 4) // 2}
+    at = nx.get_node_attributes(graph, "coordinates")
+    low = {node for node in graph if at[node][axis] < max(k, 4) // 2}
 
     assert bandwidth_between(graph, low, set(graph) - low) == 2 * len(graph) / max(k, 4)
 
@@ -271,103 +277,3 @@ def test_two_sites_meet_over_the_thin_link_only() -> None:
         "bandwidth": 1e6,
         "latency": 0.01,
     }
-
-
-COUNTS = [
-    ("star", "hosts"),
-    ("line", "hosts"),
-    ("ring", "hosts"),
-    ("full_mesh", "hosts"),
-    ("leaf_spine", "leaves"),
-    ("leaf_spine", "spines"),
-    ("leaf_spine", "hosts_per_leaf"),
-    ("fat_tree", "k"),
-    ("dragonfly", "p"),
-    ("dragonfly", "a"),
-    ("dragonfly", "h"),
-    ("multi_gpu", "nodes"),
-    ("multi_gpu", "gpus_per_node"),
-    ("two_sites", "hosts_per_site"),
-    ("ring", "directions"),
-    ("hypercube", "dimension"),
-]
-
-
-@pytest.mark.parametrize(("kind", "name"), COUNTS)
-@pytest.mark.parametrize("value", [-1, 2.5, "4", True, None, 10**30])
-def test_bad_counts_are_named_with_their_value_and_what_is_allowed(
-    kind: str, name: str, value: object
-) -> None:
-    with pytest.raises(ValueError, match=f"^{name} must be a whole number from .* to ") as caught:
-        TOPOLOGIES[kind](**{name: value})
-
-    assert str(caught.value).endswith(f"got {value!r}")
-
-
-@pytest.mark.parametrize("kind", TOPOLOGIES)
-@pytest.mark.parametrize("value", [0, -1.0, math.inf, math.nan, "fast", True, 10**400])
-def test_bad_bandwidths_are_named(kind: str, value: object) -> None:
-    name = "nic_bandwidth" if kind == "multi_gpu" else "bandwidth"
-
-    with pytest.raises(ValueError, match=f"^{name} must be a positive number of bytes/s, got"):
-        TOPOLOGIES[kind](**{name: value})
-
-
-@pytest.mark.parametrize("kind", TOPOLOGIES)
-@pytest.mark.parametrize("value", [-1e-9, math.inf, math.nan, "5 us", False, 1e7])
-def test_bad_latencies_are_named(kind: str, value: object) -> None:
-    name = "nic_latency" if kind == "multi_gpu" else "latency"
-
-    with pytest.raises(ValueError, match=f"^{name} must be a number of seconds from 0 to"):
-        TOPOLOGIES[kind](**{name: value})
-
-
-@pytest.mark.parametrize(
-    ("kind", "parameters", "message"),
-    [
-        ("fat_tree", {"k": 5}, "k must be even, got 5"),
-        ("mesh", {"dims": 4}, "dims must be a list of 1 to 16 whole numbers, got 4"),
-        ("torus", {"dims": []}, "dims must be a list of 1 to 16"),
-        ("torus", {"dims": "44"}, "dims must be a list of 1 to 16"),
-        ("mesh", {"dims": [4, 0]}, r"dims\[1\] must be a whole number from 1 to 100,000, got 0"),
-        ("ring", {"directions": 3}, "directions must be a whole number from 1 to 2, got 3"),
-        (
-            "leaf_spine",
-            {"uplink_bandwidth": 1e9, "oversubscription": 2},
-            "give uplink_bandwidth or oversubscription, not both",
-        ),
-        ("leaf_spine", {"oversubscription": 0}, "oversubscription must be above 0"),
-        ("leaf_spine", {"oversubscription": "3:1"}, "oversubscription must be above 0"),
-        ("leaf_spine", {"uplink_bandwidth": -1}, "uplink_bandwidth must be a positive number"),
-        ("multi_gpu", {"spine_bandwidth": 0}, "spine_bandwidth must be a positive number"),
-        ("dragonfly", {"global_latency": -1}, "global_latency must be a number of seconds"),
-        ("two_sites", {"thin_bandwidth": 0}, "thin_bandwidth must be a positive number"),
-    ],
-)
-def test_bad_values_are_named(kind: str, parameters: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        TOPOLOGIES[kind](**parameters)
-
-
-@pytest.mark.parametrize(
-    ("kind", "parameters"),
-    [
-        ("star", {"hosts": 100_000}),
-        ("full_mesh", {"hosts": 50_000}),
-        ("mesh", {"dims": [1000, 1000]}),
-        ("torus", {"dims": [99_999] * 16}),
-        ("fat_tree", {"k": 99_998}),
-        ("leaf_spine", {"leaves": 400, "hosts_per_leaf": 400}),
-        ("leaf_spine", {"leaves": 20_000, "spines": 20_000, "hosts_per_leaf": 1}),
-        ("dragonfly", {"p": 16, "a": 32, "h": 16}),
-        ("multi_gpu", {"nodes": 20_000}),
-        ("two_sites", {"hosts_per_site": 50_000}),
-    ],
-)
-def test_absurd_counts_are_refused_before_they_are_built(
-    kind: str, parameters: dict[str, object]
-) -> None:
-    with pytest.raises(ValueError, match=r"would have [\d,]+ .*; at most [\d,]+ are allowed") as e:
-        TOPOLOGIES[kind](**parameters)
-
-    assert next(iter(parameters)) in str(e.value)

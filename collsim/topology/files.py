@@ -16,6 +16,8 @@ can be called ``host`` or ``switch``.
 """
 
 import re
+import warnings
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -61,8 +63,7 @@ def read_topology(
         graph = _read_graphml(path, text, readers)
     else:
         graph = _EdgeList(path, readers).read(text)
-    if not graph.graph.get("name"):
-        graph.graph["name"] = path.stem
+    graph.graph.setdefault("name", path.stem)
     try:
         return from_graph(graph)
     except ValueError as error:
@@ -101,40 +102,44 @@ def _value(readers: dict[str, Reader], key: str, value: Any) -> Any:
         raise ValueError(f"{key}={value!r}: {error}") from None
 
 
-def _parse(attributes: dict[str, Any], keys: tuple[str, ...], readers: dict[str, Reader]) -> None:
-    for key in keys:
-        if key in attributes:
-            attributes[key] = _value(readers, key, attributes[key])
-
-
 def _read_graphml(path: Path, text: str, readers: dict[str, Reader]) -> "nx.Graph[str]":
     if re.search(r"<!(DOCTYPE|ENTITY)", text, re.IGNORECASE):
         _refuse(path, "has a <!DOCTYPE> or <!ENTITY>, which is not allowed; take it out")
     try:
-        graph: nx.Graph[str] = nx.parse_graphml(text)
+        with warnings.catch_warnings():  # of keys without a type, which are legal: text
+            warnings.simplefilter("ignore")
+            graph: nx.Graph[str] = nx.parse_graphml(text)
     except Exception as error:  # networkx lets its own slips through, as KeyError and others
         _refuse(path, f"is not GraphML: {type(error).__name__}: {error}")
     if graph.is_multigraph():
-        _refuse_parallel(path, graph)
+        u, v = next(ends for ends, count in Counter(graph.edges()).items() if count > 1)
+        _refuse(path, f"edge {u} {v}: is there twice; write one with the sum of the bandwidths")
+    node_default = graph.graph.get("node_default", {})
+    edge_default = graph.graph.get("edge_default", {})
     try:
         for node, attributes in graph.nodes(data=True):
             where = f"node {node}"
-            _parse(attributes, NODE_KEYS, readers)
+            _complete(attributes, node_default, NODE_KEYS, readers)
         for u, v, attributes in graph.edges(data=True):
             where = f"edge {u} {v}"
-            _parse(attributes, EDGE_KEYS, readers)
+            _complete(attributes, edge_default, EDGE_KEYS, readers)
     except ValueError as error:
         _refuse(path, f"{where}: {error}")
     return graph
 
 
-def _refuse_parallel(path: Path, graph: "nx.Graph[str]") -> NoReturn:
-    seen = set()
-    for u, v in graph.edges():
-        if (u, v) in seen:
-            break
-        seen.add((u, v))
-    _refuse(path, f"edge {u} {v}: is there twice; write one with the sum of the bandwidths")
+def _complete(
+    attributes: dict[str, Any],
+    default: dict[str, Any],
+    keys: tuple[str, ...],
+    readers: dict[str, Reader],
+) -> None:
+    """Fill in the defaults of the keys of GraphML, and make numbers of what should be numbers."""
+    for key, value in default.items():
+        attributes.setdefault(key, value)
+    for key in keys:
+        if key in attributes:
+            attributes[key] = _value(readers, key, attributes[key])
 
 
 def _short(text: str) -> str:

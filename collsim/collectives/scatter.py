@@ -1,0 +1,117 @@
+"""Scatter: a block for each rank, all on the root, goes where it belongs."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from collsim.collectives.contracts import block_per_rank, own_block, root_only
+from collsim.program import Algorithm, Collective, Rank, Recv, Send, Step
+
+
+def linear(me: Rank) -> Iterator[Step]:
+    """Send each rank its block from the root, one after the other.
+
+    Rounds: p - 1
+    Messages: p - 1
+    Bytes sent by the root: (p - 1) * n
+    Bytes sent by another rank: 0
+    Makespan: alpha + (p - 1) * n * beta
+    Good when: blocks are large: every byte crosses the root's link just once.
+    Poor when: blocks are tiny and ranks are many: the root pays an overhead for each.
+    Also called: flat; Open MPI's scatter algorithm 1 (basic linear).
+    Reference: Chan, Heimlich, Purkayastha, van de Geijn: Collective communication: theory,
+        practice, and experience, Concurrency and Computation 19(13), 2007.
+    """
+    if me.virtual == 0:
+        for virtual in range(1, me.n_ranks):
+            dst = me.actual(virtual)
+            yield Send(dst, me.block(dst)), f"the root sends rank {dst} its block"
+    else:
+        yield Recv(me.root, me.block(me.rank)), f"rank {me.rank} receives its block from the root"
+
+
+def gloo(me: Rank) -> Iterator[Step]:
+    """Start the sends of all blocks together, as gloo does.
+
+    Rounds: 1
+    Messages: p - 1
+    Bytes sent by the root: (p - 1) * n
+    Bytes sent by another rank: 0
+    Makespan: alpha + (p - 1) * n * beta
+    Good when: blocks are large, or the root has a link of its own to each rank.
+    Poor when: blocks are tiny and ranks are many: the root pays an overhead for each.
+    Also called: at once; what `torch.distributed.scatter` does with the backend gloo; Open MPI's
+        scatter algorithm 3 (linear, non-blocking).
+    Reference: gloo's source, gloo/scatter.cc.
+    """
+    if me.virtual > 0:
+        yield Recv(me.root, me.block(me.rank)), f"rank {me.rank} receives its block from the root"
+    elif me.n_ranks > 1:
+        others = [me.actual(virtual) for virtual in range(1, me.n_ranks)]
+        sends = (Send(dst, me.block(dst)) for dst in others)
+        yield *sends, "the root sends all ranks their blocks at once"
+
+
+def binomial(me: Rank) -> Iterator[Step]:
+    """Send half of the blocks to the rank half-way, and let both halves do the same.
+
+    A rank's subtree is a run of virtual numbers. Where it wraps past the last rank, its blocks are
+    two ranges, which travel as two messages of one step.
+
+    Rounds: L
+    Messages: at most p - 1 + L
+    Bytes sent by the root: (p - 1) * n
+    Bytes sent by another rank: at most (2 ** (L - 1) - 1) * n
+    Makespan: floor(log2(p)) * alpha + (p - 1) * n * beta
+    Good when: blocks are small and ranks are many: the root sends only L messages.
+    Poor when: blocks are large: most of them cross several links, one after the other.
+    Also called: minimum spanning tree scatter; what MPICH always does; Open MPI's algorithm 2.
+    Reference: Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in
+        MPICH, International Journal of High Performance Computing Applications 19(1), 2005.
+    """
+    span = 1  # this rank's subtree: virtual numbers v … v + span − 1
+    while span < me.n_ranks and me.virtual & span == 0:
+        span *= 2
+    if me.virtual > 0:
+        parent = me.actual(me.virtual - span)
+        ranges = blocks(me, me.virtual, span)
+        yield *(Recv(parent, part) for part in ranges), f"rank {me.rank} hears of rank {parent}"
+    while span > 1:
+        span //= 2
+        if me.virtual + span < me.n_ranks:
+            child = me.actual(me.virtual + span)
+            count = min(span, me.n_ranks - me.virtual - span)
+            text = f"rank {me.rank} hands {count} of its blocks to rank {child}"
+            yield *(Send(child, part) for part in blocks(me, me.virtual + span, span)), text
+
+
+def blocks(me: Rank, virtual: int, count: int) -> list[range]:
+    """The chunks of up to `count` ranks from virtual number `virtual` on: one range, or two."""
+    count = min(count, me.n_ranks - virtual)
+    first = me.actual(virtual)
+    last = first + count
+    if last <= me.n_ranks:
+        return [me.block(first, last)]
+    return [me.block(first, me.n_ranks), me.block(0, last - me.n_ranks)]
+
+
+def tree_messages(n_ranks: int, chunks: int) -> int:
+    """Messages of `binomial`, at most: a range that wraps, on each level of the tree, is two."""
+    return n_ranks - 1 + (n_ranks - 1).bit_length()
+
+
+ALGORITHMS: Final[Mapping[str, Algorithm]] = {
+    "linear": Algorithm(linear, messages=lambda p, _: p - 1),
+    "binomial": Algorithm(binomial, messages=tree_messages),
+    "gloo": Algorithm(gloo, messages=lambda p, _: p - 1),
+}
+"""Scatters."""
+
+SCATTER: Final = Collective(
+    name="scatter",
+    before=root_only,
+    after=own_block,
+    blocks=block_per_rank,
+    rooted=True,
+    algorithms=ALGORITHMS,
+)
+"""The contract of scatter and its algorithms."""

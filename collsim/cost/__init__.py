@@ -1,0 +1,1 @@
+"""What runs cost without playing them: exact forms, the textbook's forms, and lower bounds."""
