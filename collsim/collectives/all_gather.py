@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from collsim.collectives.contracts import block_per_rank, everything, own_block
+from collsim.collectives.scatter import run_of_blocks, spell_count
 from collsim.program import (
     ALL,
     EVEN,
@@ -56,7 +57,8 @@ def recursive_doubling(me: Rank) -> Iterator[Step]:
         first = me.rank & -have  # of the `have` blocks that this rank has
         theirs = first ^ have
         peer = me.rank ^ have
-        text = f"round {i + 1}: rank {me.rank} and rank {peer} swap what they have, {have} each"
+        each = spell_count(have)
+        text = f"round {i + 1}: rank {me.rank} and rank {peer} swap all they have, {each} each"
         mine = me.block(first, first + have)
         yield Send(peer, mine), Recv(peer, me.block(theirs, theirs + have)), text
 
@@ -65,8 +67,8 @@ def bruck(me: Rank) -> Iterator[Step]:
     """Double what one has in each round, for any number of ranks: get it from further right.
 
     Rank r has the blocks from r on. It sends them to the rank as far to the left as it has blocks,
-    and receives as many from the right. A run of blocks that wraps past the last rank travels as
-    two messages of one step; the usual rotation at the end is not needed.
+    and receives as many from the right. A run that goes on from the last block to block 0 travels
+    as two messages of one step; the usual rotation at the end is not needed.
 
     Rounds: L
     Messages: p * L + p - 1 - L
@@ -85,21 +87,13 @@ def bruck(me: Rank) -> Iterator[Step]:
         dst, src = (me.rank - have) % me.n_ranks, (me.rank + have) % me.n_ranks
         sends = (Send(dst, part) for part in run_of_blocks(me, me.rank, count))
         receives = (Recv(src, part) for part in run_of_blocks(me, src, count))
-        text = f"rank {me.rank} sends {count} blocks to rank {dst} and gets {count} of rank {src}"
+        text = f"rank {me.rank} sends {spell_count(count)} to rank {dst}, gets {count} from {src}"
         yield *sends, *receives, text
         have += count
 
 
-def run_of_blocks(me: Rank, first: int, count: int) -> list[range]:
-    """The chunks of `count` ranks from `first` on, round the end: one range, or two."""
-    last = first + count
-    if last <= me.n_ranks:
-        return [me.block(first, last)]
-    return [me.block(first, me.n_ranks), me.block(0, last - me.n_ranks)]
-
-
 def bruck_messages(n_ranks: int, chunks: int) -> int:
-    """Messages of `bruck`: a run of m blocks wraps for m − 1 of the ranks."""
+    """Messages of `bruck`: a run of m blocks is two ranges for m − 1 of the ranks."""
     rounds = (n_ranks - 1).bit_length()
     return n_ranks * rounds + n_ranks - 1 - rounds
 
@@ -146,12 +140,12 @@ def gather_broadcast(me: Rank) -> Iterator[Step]:
     Rounds: 2 * L
     Messages: 2 * (p - 1)
     Bytes sent by each rank: at most p * L * n
-    Makespan: at most 2 * L * alpha + (p - 1 + p * L) * n * beta
+    Makespan: (L + floor(log2(p))) * alpha + (p - 1 + p * L) * n * beta
     Good when: blocks are tiny and the number of messages counts.
     Poor when: blocks are large: all of them go down the tree, L times over.
     Also called: Open MPI's all_gather algorithm 1 (there with a linear gather).
-    Reference: Chan, Heimlich, Purkayastha, van de Geijn: Collective communication: theory,
-        practice, and experience, Concurrency and Computation 19(13), 2007.
+    Reference: Chan, Heimlich, Purkayastha, van de Geijn: Collective Communication: Theory,
+        Practice, and Experience, Concurrency and Computation: Practice and Experience 19(13), 2007.
     """
     span = 1
     while span < me.n_ranks and me.rank & span == 0:
@@ -168,8 +162,8 @@ def gather_broadcast(me: Rank) -> Iterator[Step]:
     while span > 1:
         span //= 2
         if me.rank + span < me.n_ranks:
-            text = f"broadcast: rank {me.rank} sends everything to rank {me.rank + span}"
-            yield Send(me.rank + span, ALL), text
+            child = me.rank + span
+            yield Send(child, ALL), f"broadcast: rank {me.rank} sends everything to rank {child}"
 
 
 def gloo(me: Rank) -> Iterator[Step]:
@@ -180,7 +174,7 @@ def gloo(me: Rank) -> Iterator[Step]:
     Rounds: p - 1
     Messages: 2 * p * (p - 1)
     Bytes sent by each rank: (p - 1) * n
-    Makespan: at most (p - 1) * (2 * alpha + n * beta)
+    Makespan: alpha + n * beta + (p - 2) * max(alpha + ceil(n / 2) * beta, n * beta)
     Good when: blocks are large: one half's latency hides behind the other's transmission.
     Poor when: blocks are small and ranks are many: every rank pays p − 1 latencies.
     Also called: what `torch.distributed.all_gather` does with the backend gloo.

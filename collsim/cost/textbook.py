@@ -9,8 +9,11 @@ Pjesivac-Grbovic et al.: Performance Analysis of MPI Collective Operations, Clus
 10(2), 2007; Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast, reduction and
 scan, Parallel Computing 35(12), 2009; Träff: doi 10.1145/3735139 (circulant).
 
-The trees made for a machine (logp_optimal, postal) have forms in models of their own, and gloo's
-patterns have none; they are left out.
+The trees made for a machine (logp_optimal, postal) are known in LogGP and the postal model, where a
+sender is free again after max(g, o + nG): their form is the time of the best tree there, whatever
+tree is given (Karp, Sahay, Santos, Schauser, SPAA 1993; Bar-Noy, Kipnis, SPAA 1992).
+
+gloo's broadcast and all_gather have no form: their messages share a link as they happen to meet.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,6 +21,7 @@ from dataclasses import dataclass
 from math import ceil, log, sqrt
 from typing import Any, Final
 
+from collsim.collectives.broadcast.optimal import greedy_tree
 from collsim.program import LogGP
 
 
@@ -32,6 +36,8 @@ class Case:
         alpha: Latency of a message (s).
         beta: Time for a byte (s).
         parameters: The program's own parameters.
+        overhead: What a send costs the CPU (s), part of alpha already; only LogGP's forms ask.
+        gap: Least time between the starts of two sends (s); only LogGP's forms ask.
     """
 
     p: int
@@ -40,6 +46,8 @@ class Case:
     alpha: float
     beta: float
     parameters: Mapping[str, Any]
+    overhead: float = 0.0
+    gap: float = 0.0
 
     @property
     def levels(self) -> int:
@@ -110,6 +118,12 @@ def circulant(c: Case) -> float:
     return (c.levels - 1 + c.segments) * c.message(c.n / c.segments)
 
 
+def best_tree(c: Case) -> float:
+    """The last time of the greedy tree: flight α + nβ, occupancy max(g, o + nβ)."""
+    occupancy = max(c.gap, c.overhead + c.n * c.beta)
+    return greedy_tree(c.p, c.message(c.n), occupancy)[1][-1]
+
+
 def two_level(c: Case) -> float:
     """Binomial between hosts, then binomial inside the largest host."""
     groups = c.parameters.get("groups") or [range(c.p)]
@@ -143,6 +157,8 @@ FORMS: Final[Mapping[tuple[str, str], Callable[[Case], float]]] = {
     ("broadcast", "knomial"): knomial,
     ("broadcast", "scatter_ring_all_gather"): scatter_ring,
     ("broadcast", "scatter_rd_all_gather"): scatter_doubling,
+    ("broadcast", "postal"): best_tree,
+    ("broadcast", "logp_optimal"): best_tree,
     ("broadcast", "two_trees"): two_trees,
     ("broadcast", "circulant"): circulant,
     ("broadcast", "two_level"): two_level,
@@ -177,15 +193,49 @@ def textbook_seconds(
     if n_ranks == 1:
         return 0.0
     alpha = loggp.L + 2 * loggp.o
-    return form(Case(n_ranks, nbytes, segments, alpha, loggp.G, parameters or {}))
+    case = Case(n_ranks, nbytes, segments, alpha, loggp.G, parameters or {}, loggp.o, loggp.g)
+    return form(case)
 
 
 BEST_SEGMENTS: Final[Mapping[str, Callable[[Case], float]]] = {
     "chain": lambda c: sqrt((c.p - 2) * c.n * c.beta / c.alpha),
+    "binary": lambda c: sqrt((c.p.bit_length() - 2) * c.n * c.beta / c.alpha),
+    "split_binary": lambda c: 2 * sqrt((c.p.bit_length() - 2) * c.n * c.beta / (2 * c.alpha)),
     "circulant": lambda c: sqrt((c.levels - 1) * c.n * c.beta / c.alpha),
     "two_trees": lambda c: 2 * sqrt(c.levels * c.n * c.beta / (2 * c.alpha)),
 }
 """The number of segments that makes the textbook's form least, as a real number.
 
-S* = √((p − 2)nβ/α) for the chain, √((L − 1)nβ/α) for circulant, 2k* = 2√(Lnβ/2α) for two trees.
+S* = √(a·nβ/α) where the form is (a + S)(α + nβ/S), and 2k* = 2√(a·nβ/2α) where k segments in each
+half give (a + k)(α + nβ/2k). Two trees have 2(L + k), so a = L. Without latency there is no best.
 """
+
+
+def best_segments(algorithm: str, n_ranks: int, nbytes: int, loggp: LogGP) -> int:
+    """The whole number of segments that makes the textbook's form of a broadcast least.
+
+    It is even for algorithms that cut the message into halves first.
+
+    >>> best_segments("chain", 8, 1 << 20, LogGP(L=10e-6, G=0.8e-9))
+    22
+
+    Raises:
+        ValueError: The algorithm is not segmented, or there is no latency, so that more segments
+            are always better.
+    """
+    if algorithm not in BEST_SEGMENTS:
+        known = ", ".join(BEST_SEGMENTS)
+        raise ValueError(f"algorithm must be one of {known}, got {algorithm!r}")
+    alpha = loggp.L + 2 * loggp.o
+    if not alpha > 0:
+        raise ValueError(f"the latency L + 2 o must be above 0, got {alpha}")
+    if n_ranks == 1:
+        return 1
+
+    def seconds(segments: int) -> float:
+        return FORMS["broadcast", algorithm](Case(n_ranks, nbytes, segments, alpha, loggp.G, {}))
+
+    step = 2 if algorithm in ("split_binary", "two_trees") else 1
+    star = BEST_SEGMENTS[algorithm](Case(n_ranks, nbytes, 1, alpha, loggp.G, {}))
+    below = max(step, step * int(star / step))
+    return min(below, below + step, key=seconds)  # the form is convex: the best one is next to S*

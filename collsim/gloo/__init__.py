@@ -1,0 +1,10 @@
+"""Collectives on real `torch.distributed` processes with the backend gloo, on this machine.
+
+A `GlooServer` is a process of its own that imports torch once and forks ranks from it; a
+`RankGroup` is a set of ranks that runs one piece of work after the other. Linux only; torch is
+needed, and is imported in those processes alone.
+"""
+
+from collsim.gloo.execute import Execution, GlooServer, RankGroup, execute, native
+
+__all__ = ["Execution", "GlooServer", "RankGroup", "execute", "native"]

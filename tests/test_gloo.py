@@ -1,0 +1,275 @@
+"""Real gloo ranks: every algorithm moves the right bytes, and a rank that fails is named."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from collsim.collectives import COLLECTIVES
+from collsim.collectives.contracts import block_per_rank, everything, own_block
+from collsim.errors import ContractError, ExecutionError, ExecutionUnavailable, ScheduleError
+from collsim.gloo import GlooServer, RankGroup, execute, native
+from collsim.program import Collective, Rank, Recv, Send, Step
+from collsim.schedule import Schedule, with_acks
+from collsim.timeline import UNOBSERVED
+from collsim.tracing import trace
+from collsim.verification import check_contract, initial_buffers, verify
+
+pytestmark = pytest.mark.gloo
+BROADCAST = COLLECTIVES["broadcast"]
+IN_CI = os.environ.get("CI") == "true"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[GlooServer]:
+    try:
+        opened = GlooServer()
+        opened.__enter__()
+    except ExecutionUnavailable as error:
+        if IN_CI:
+            raise
+        pytest.skip(str(error))
+    with opened:
+        yield opened
+
+
+def schedules(p: int) -> Iterator[Schedule]:
+    """Every algorithm that is made for p ranks, from the first root and the last."""
+    for collective in COLLECTIVES.values():
+        for algorithm in collective.algorithms.values():
+            if algorithm.ranks.allows(p):
+                for root in {0, p - 1} if collective.rooted else {0}:
+                    yield trace(collective, algorithm, p, root=root, segments=3)
+
+
+@pytest.mark.parametrize("p", [2, 3, 4, 5, 8])
+def test_every_algorithm_moves_on_gloo_what_verify_moves(server: GlooServer, p: int) -> None:
+    with server.group(p) as group:
+        for schedule in schedules(p):
+            for nbytes in (0, 1, p - 1, 1001, 65536):
+                found = group.execute(schedule, nbytes, seed=7)
+                check_contract(schedule, nbytes, found.buffers, seed=7)
+                expected = verify(schedule, nbytes=nbytes, orders=1, seed=7)
+                for rank, (real, moved) in enumerate(zip(found.buffers, expected, strict=True)):
+                    assert np.array_equal(real, moved), f"{schedule.algorithm}, rank {rank}"
+
+
+@pytest.mark.parametrize("p", [2, 3, 5, 8])
+def test_torchs_own_collectives_agree(server: GlooServer, p: int) -> None:
+    with server.group(p) as group:
+        for collective in COLLECTIVES.values():
+            for root in {0, p - 1} if collective.rooted else {0}:
+                schedule = trace(collective, collective.algorithms["gloo"], p, root=root)
+                for dtype, nbytes in (("uint8", 0), ("uint8", 1001), ("float32", 4),
+                                      ("bfloat16", 4098), ("int64", 65536)):  # fmt: skip
+                    found = group.native(schedule, nbytes, dtype=dtype)
+                    check_contract(schedule, nbytes, found.buffers)
+                    assert found.timeline.finish.shape == (p,)
+                    assert (found.timeline.finish > 0).any()
+
+
+def test_the_articles_example(server: GlooServer) -> None:
+    """Four ranks, one float: ones on rank 0, zeros elsewhere, all ones afterwards."""
+    schedule = trace(BROADCAST, BROADCAST.algorithms["gloo"], 4)
+    inputs = tuple(np.array([float(rank == 0)], np.float32).view(np.uint8) for rank in range(4))
+    with server.group(4) as group:
+        for run in (
+            group.execute(schedule, 4, inputs=inputs),
+            group.native(schedule, 4, dtype="float32", inputs=inputs),
+        ):
+            assert [b.view(np.float32).tolist() for b in run.buffers] == [[1.0]] * 4
+    assert [b.view(np.float32).tolist() for b in inputs] == [[1.0], [0.0], [0.0], [0.0]]
+
+
+def test_the_comparison_notices_a_wrong_byte(server: GlooServer) -> None:
+    schedule = trace(BROADCAST, BROADCAST.algorithms["binomial"], 3)
+    with server.group(3) as group:
+        found = group.execute(schedule, 100)
+    found.buffers[2][50] ^= 1
+    with pytest.raises(ContractError, match="rank 2 does not hold chunk 0"):
+        check_contract(schedule, 100, found.buffers)
+
+
+def test_acknowledged_schedules_run_too(server: GlooServer) -> None:
+    with server.group(5) as group:
+        for schedule in schedules(5):
+            found = group.execute(with_acks(schedule), 1000)
+            check_contract(schedule, 1000, found.buffers)
+
+
+def test_what_was_observed_and_what_was_not(server: GlooServer) -> None:
+    schedule = trace(BROADCAST, BROADCAST.algorithms["chain"], 3, segments=4)
+    with server.group(3) as group:
+        found = group.execute(schedule, 1000, repetitions=5)
+    timeline = found.timeline
+    assert timeline.kind == "measured"
+    assert len(found.makespans) == 5
+    assert found.makespan == sorted(found.makespans)[2]
+    assert (timeline.done >= 0).all()
+    assert (timeline.left >= 0).all()
+    assert (timeline.released == UNOBSERVED).all()
+    assert (timeline.step_end >= timeline.step_begin).all()
+    follows = schedule.steps.previous >= 0
+    before = timeline.step_end[schedule.steps.previous[follows]]
+    assert (timeline.step_begin[follows] >= before).all()
+    for transfer in schedule:
+        assert timeline.done[transfer.id] <= timeline.step_end[transfer.dst_step]
+
+
+def test_a_schedule_that_would_hang_gloo_is_refused() -> None:
+    def send_first(me: Rank) -> Iterator[Step]:
+        yield Send((me.rank + 1) % me.n_ranks, me.rank)
+        yield Recv((me.rank - 1) % me.n_ranks, (me.rank - 1) % me.n_ranks)
+
+    gather = Collective("all_gather", own_block, everything, block_per_rank, rooted=False)
+    group = RankGroup(None, 3, 1.0)  # type: ignore[arg-type]
+    with pytest.raises(ScheduleError, match="gloo would hang: deadlock under rendezvous: rank 0"):
+        group.execute(trace(gather, send_first, 3), 100)
+
+
+def test_misuse_is_a_value_error(server: GlooServer) -> None:
+    schedule = trace(BROADCAST, BROADCAST.algorithms["flat"], 3)
+    group = RankGroup(server, 4, 1.0)
+    with pytest.raises(ValueError, match="the schedule has 3 ranks, the group 4"):
+        group.execute(schedule, 1)
+    with pytest.raises(ValueError, match="repetitions must be at least 1, got 0"):
+        RankGroup(server, 3, 1.0).native(schedule, 1, repetitions=0)
+    with pytest.raises(ValueError, match="must be positive"), server.group(0):
+        pass
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def folders() -> set[Path]:
+    import tempfile
+
+    return set(Path(tempfile.gettempdir()).glob("collsim-gloo-*"))
+
+
+@pytest.mark.parametrize(
+    ("how", "message", "timeout"),
+    [
+        ("killed", r"rank 2 died: signal SIGKILL \(last seen: on the brink\)", 20.0),
+        ("aborts", r"rank 2 died: signal SIGABRT", 20.0),
+        ("exits", r"rank 2 died: exit code 3", 20.0),
+        ("raises", r"rank 2 raised ZeroDivisionError: by hand", 20.0),
+        ("stopped", r"rank 2 was stopped \(SIGSTOP\) and did not answer within 2 s", 2.0),
+        ("sleeps", r"rank \d did not answer within 2 s \(last seen: on the brink\)", 2.0),
+    ],
+)
+def test_a_rank_that_fails_is_named_in_time_and_leaves_nothing(
+    server: GlooServer, how: str, message: str, timeout: float
+) -> None:
+    before = folders()
+    begun = time.monotonic()
+    with pytest.raises(ExecutionError, match=message), server.group(4, timeout=timeout) as group:
+        pids = group.run("tests.gloo_faults:hold", [{}] * 4)
+        group.run("tests.gloo_faults:dies", [{"rank": 2, "how": how}] * 4)
+    assert time.monotonic() - begun < timeout + 3
+    assert not [pid for pid in pids if is_alive(pid)]
+    assert folders() == before
+    with server.group(2) as group:  # the server is as good as before
+        assert len(group.run("tests.gloo_faults:hold", [{}] * 2)) == 2
+
+
+def test_a_group_whose_rank_failed_is_not_used_again(server: GlooServer) -> None:
+    with server.group(2) as group:
+        with pytest.raises(ExecutionError, match="rank 1 raised"):
+            group.run("tests.gloo_faults:dies", [{"rank": 1, "how": "raises"}] * 2)
+        with pytest.raises(ExecutionError, match="open a new group"):
+            group.run("tests.gloo_faults:hold", [{}] * 2)
+
+
+CALLER = """
+import sys, time
+from collsim.gloo import GlooServer
+with GlooServer() as server, server.group(3) as group:
+    print(*group.run("tests.gloo_faults:hold", [{}] * 3), server.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_ranks_do_not_outlive_a_caller_that_is_killed(server: GlooServer) -> None:
+    root = Path(__file__).parent.parent
+    caller = subprocess.Popen(
+        [sys.executable, "-c", CALLER], stdout=subprocess.PIPE, text=True, cwd=root
+    )
+    assert caller.stdout is not None
+    with caller.stdout:
+        pids = [int(pid) for pid in caller.stdout.readline().split()]
+    assert len(pids) == 4
+    caller.send_signal(signal.SIGKILL)
+    caller.wait()
+    deadline = time.monotonic() + 10
+    while any(map(is_alive, pids)):
+        assert time.monotonic() < deadline, "ranks are still there"
+        time.sleep(0.05)
+
+
+def test_two_groups_at_once_from_threads_do_not_disturb_each_other(server: GlooServer) -> None:
+    results: list[bool] = []
+
+    def work(p: int) -> None:
+        schedule = trace(BROADCAST, BROADCAST.algorithms["binomial"], p)
+        with GlooServer() as own, own.group(p) as group:
+            for seed in range(20):
+                found = group.execute(schedule, 5000, seed=seed)
+                check_contract(schedule, 5000, found.buffers, seed=seed)
+            results.append(True)
+
+    threads = [threading.Thread(target=work, args=(p,)) for p in (3, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True, True]
+
+
+def test_functions_that_start_their_own_ranks(server: GlooServer) -> None:
+    schedule = trace(BROADCAST, BROADCAST.algorithms["gloo"], 2)
+    memory = initial_buffers(schedule, 64, seed=3)
+    for run in (execute, native):
+        assert np.array_equal(run(schedule, 64, seed=3).buffers[1], memory[0])
+
+
+def test_a_server_that_is_gone_says_so() -> None:
+    with pytest.raises(ExecutionError, match="has gone|ended"), GlooServer() as server:
+        os.kill(server.pid, signal.SIGKILL)
+        with server.group(2):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ("raise ImportError('no torch today')", "need torch with gloo .no torch today.; install"),
+        ("import types; distributed = types.SimpleNamespace(is_gloo_available=lambda: False)\n"
+         "import sys; sys.modules['torch.distributed'] = distributed\n"
+         "__version__ = '0'\ndef set_num_threads(n): pass", "this torch was built without gloo"),
+    ],
+)  # fmt: skip
+def test_without_torch_or_gloo_it_says_what_to_install(
+    broken: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torch.py").write_text(broken)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(ExecutionUnavailable, match=message), GlooServer():
+        pass
+
+
+def test_elsewhere_than_on_linux_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(ExecutionUnavailable, match="need Linux, this is darwin"):
+        GlooServer()
