@@ -66,9 +66,8 @@ def messages_per_second(schedule: Schedule, sharing: str) -> float:
 
 def gloo_seconds() -> float | None:
     """Seconds to check one broadcast on eight real ranks once torch is imported; None without."""
-    from collsim.gloo import GlooServer
-
     from collsim.errors import ExecutionUnavailable
+    from collsim.gloo import GlooServer
 
     schedule = trace(BROADCAST, BROADCAST.algorithms["binomial"], 8)
     try:

@@ -38,7 +38,9 @@ def test_a_star_is_bound_by_one_link() -> None:
 
 
 def test_a_slow_link_binds_everybody() -> None:
-    graph = override(TOPOLOGIES["star"](hosts=4, bandwidth=1e9, latency=0.0), {"h2": {"bandwidth": 1e8}})
+    graph = override(
+        TOPOLOGIES["star"](hosts=4, bandwidth=1e9, latency=0.0), {"h2": {"bandwidth": 1e8}}
+    )
     network = connect(graph, ("h0", "h1", "h2", "h3"), Model())
     assert bound("broadcast", network, 10**6) == pytest.approx(1e-2)
     assert bound("scatter", network, 10**6) == pytest.approx(1e-2)

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -29,14 +30,13 @@ IN_CI = os.environ.get("CI") == "true"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[GlooServer]:
-    try:
-        opened = GlooServer()
-        opened.__enter__()
-    except ExecutionUnavailable as error:
-        if IN_CI:
-            raise
-        pytest.skip(str(error))
-    with opened:
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(GlooServer())
+        except ExecutionUnavailable as error:
+            if IN_CI:
+                raise
+            pytest.skip(str(error))
         yield opened
 
 

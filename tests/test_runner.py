@@ -59,12 +59,16 @@ def test_all_leaves_out_what_is_not_made_for_this_number_of_ranks_and_says_so() 
 
 
 def test_one_by_name_that_does_not_fit_is_an_error() -> None:
-    with pytest.raises(ScenarioError, match="algorithm: scatter_rd_all_gather needs a power of two"):
+    with pytest.raises(
+        ScenarioError, match="algorithm: scatter_rd_all_gather needs a power of two"
+    ):
         result_of(algorithm="scatter_rd_all_gather", ranks=6)
 
 
 def test_huge_runs_are_refused_with_the_count_the_limit_and_how_to_raise_it() -> None:
-    with pytest.raises(ScenarioError, match="would send 1,047,552 messages, more than 200,000;.*max_"):
+    with pytest.raises(
+        ScenarioError, match="would send 1,047,552 messages, more than 200,000;.*max_"
+    ):
         result_of(collective="all_gather", algorithm="ring", ranks=1024, nbytes=1)
 
 

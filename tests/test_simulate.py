@@ -11,7 +11,7 @@ from collsim.collectives import COLLECTIVES
 from collsim.collectives.contracts import block_per_rank, everything, own_block
 from collsim.errors import ScenarioError, ScheduleError, SimulationStalled
 from collsim.network import Model, Network, connect, picoseconds, transmission_ps
-from collsim.program import ALL, Collective, Program, Rank, Recv, Send, Step
+from collsim.program import Collective, Program, Rank, Recv, Send, Step
 from collsim.schedule import Schedule
 from collsim.simulation import simulate
 from collsim.topology import TOPOLOGIES

@@ -80,7 +80,9 @@ def informing_all(network: Network, nbytes: int, root: int) -> Bound:
         informed += 1
     if spacing == 0:  # the root alone could inform everybody at once
         last = flight
-    return Bound(last, f"informing {network.n_ranks} ranks takes {spell_time(last)} even for a byte")
+    return Bound(
+        last, f"informing {network.n_ranks} ranks takes {spell_time(last)} even for a byte"
+    )
 
 
 def least_latency(network: Network) -> float:
@@ -208,7 +210,9 @@ def scatter_flow(network: Network, nbytes: int, root: int) -> Bound:
     if network.model.sharing == "fair":
         nearest = least_latency(network)
     total = max(seconds + nearest, inside, max(latency[host] for host in demands))
-    return Bound(total, f"the root's blocks need {spell_time(seconds)} on the links they must cross")
+    return Bound(
+        total, f"the root's blocks need {spell_time(seconds)} on the links they must cross"
+    )
 
 
 def _smallest_cut(
@@ -241,7 +245,9 @@ def all_gather_cut(network: Network, nbytes: int, root: int) -> Bound:
             seconds = nbytes / float(links.bandwidth[memory]) + float(links.latency[memory])
             return Bound(seconds, f"blocks must cross the memory of {host}")
         graph = network.graph
-        into = [float(graph.edges[before, host]["bandwidth"]) for before in graph.predecessors(host)]
+        into = [
+            float(graph.edges[before, host]["bandwidth"]) for before in graph.predecessors(host)
+        ]
         latency = min(float(graph.edges[b, host]["latency"]) for b in graph.predecessors(host))
         seconds = elsewhere * nbytes / sum(into) + latency
         bounds.append(Bound(seconds, f"{elsewhere} blocks must enter {host} over its own links"))

@@ -40,7 +40,7 @@ def exact_ps(
     n_chunks_per_block: int,
     ideal: Ideal,
     root: int = 0,
-    parameters: Mapping[str, object] = {},  # noqa: B006 (never changed)
+    parameters: Mapping[str, object] = {},
 ) -> int | None:
     """The makespan (ps) on an ideal star; None if there is no exact form.
 
@@ -170,7 +170,8 @@ def two_level(case: Case) -> int:
         bits = leader.bit_length()
         informed = leader.bit_count() * alpha + bits * takes
         sends = sum(leader + (1 << i) < len(hosts) for i in range(bits, len(hosts).bit_length()))
-        latest = max(latest, informed, informed + sends * takes + _binomial(len(host), alpha, takes))
+        inside = sends * takes + _binomial(len(host), alpha, takes) if len(host) > 1 else 0
+        latest = max(latest, informed + inside)
     return latest
 
 

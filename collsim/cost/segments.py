@@ -141,11 +141,13 @@ def best_segment(
         raise ValueError(
             f"no segments to choose for {collective} {algorithm} {protocol}; there are: {known}"
         )
+    if n_ranks < 1:
+        raise ValueError(f"n_ranks must be at least 1, got {n_ranks}")
+    if n_ranks == 1:
+        return max(1, nbytes)
     chunks = COLLECTIVES[collective].algorithms[algorithm].chunks
     best, least = max(1, nbytes), inf
     for segment in candidates(nbytes):
-        if n_ranks == 1:
-            break
         s = chunks(n_ranks, max(1, ceil(nbytes / segment)))
         takes = loggp.occupancy(nbytes / s)
         alpha = max(0.0, loggp.flight(nbytes / s) - takes)

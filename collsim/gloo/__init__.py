@@ -5,6 +5,7 @@ A `GlooServer` is a process of its own that imports torch once and forks ranks f
 needed, and is imported in those processes alone.
 """
 
-from collsim.gloo.execute import Execution, GlooServer, RankGroup, execute, native
+from collsim.gloo.execute import GlooServer, RankGroup, execute, native
+from collsim.gloo.plans import Execution
 
 __all__ = ["Execution", "GlooServer", "RankGroup", "execute", "native"]

@@ -6,47 +6,19 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
 from collsim.errors import ExecutionError, ExecutionUnavailable, ScheduleError
-from collsim.gloo.ranks import PlannedStep, Record
+from collsim.gloo.plans import Execution, opaque_schedule, plan_ranks, put_together
 from collsim.gloo.server import Failure
 from collsim.gloo.wire import Closed, receive, send
-from collsim.program import Collective
-from collsim.schedule import Ints, Schedule, Source, Steps
-from collsim.timeline import UNOBSERVED, Timeline
+from collsim.schedule import Schedule
 from collsim.verification import Buffers, initial_buffers
 
 TIMEOUT: Final = 30.0
 """Seconds that a group may take to start, and each piece of work."""
-
-
-@dataclass(frozen=True)
-class Execution:
-    """A real run.
-
-    Attributes:
-        timeline: When things happened, of the repetition with the median makespan. Time zero is
-            when the last rank left the barrier; sends and receives are seen when their wait
-            returned, which for a send may be before delivery.
-        buffers: Each rank's memory at the end, as `verify` gives it.
-        makespans: Seconds that each repetition took.
-    """
-
-    timeline: Timeline
-    buffers: Buffers
-    makespans: tuple[float, ...]
-
-    @property
-    def makespan(self) -> float:
-        """The median repetition's makespan (s)."""
-        return self.timeline.makespan
 
 
 class GlooServer:
@@ -205,7 +177,7 @@ class RankGroup:
             for plan, own in zip(plans, memory, strict=True)
         ]
         records = self.run("collsim.gloo.ranks:run_plan", arguments)
-        return _together(schedule, nbytes, "gloo, isend/irecv", records)
+        return put_together(schedule, nbytes, "gloo, isend/irecv", records)
 
     def native(
         self,
@@ -245,7 +217,7 @@ class RankGroup:
         ]
         records = self.run("collsim.gloo.ranks:run_native", arguments)
         opaque = opaque_schedule(collective, schedule.n_ranks, schedule.root)
-        return _together(opaque, nbytes, "gloo, torch's native", records)
+        return put_together(opaque, nbytes, "gloo, torch's native", records)
 
     def _check(self, n_ranks: int, repetitions: int) -> None:
         if n_ranks != self.n_ranks:
@@ -268,99 +240,3 @@ def native(
     """Run torch's own collective on ranks that are started for it; see `RankGroup.native`."""
     with GlooServer() as server, server.group(schedule.n_ranks, timeout=timeout) as group:
         return group.native(schedule, nbytes, **options)
-
-
-def plan_ranks(schedule: Schedule, nbytes: int) -> list[list[list[PlannedStep]]]:
-    """What each rank does on each channel: [rank][channel] → steps.
-
-    Receives of one step stand in the order of transfer numbers, in which the sends of one pair and
-    channel match them.
-    """
-    offsets = schedule.offsets(nbytes).tolist()
-    sends: list[list[tuple[int, int, int, int]]] = [[] for _ in range(len(schedule.steps))]
-    receives: list[list[tuple[int, int, int, int]]] = [[] for _ in range(len(schedule.steps))]
-    for t in schedule:
-        first, end = offsets[t.chunks.start], offsets[t.chunks.stop]
-        sends[t.src_step].append((t.id, t.dst, first, end))
-        receives[t.dst_step].append((t.id, t.src, first, end))
-    plans: list[list[list[PlannedStep]]] = [
-        [[] for _ in range(schedule.n_channels)] for _ in range(schedule.n_ranks)
-    ]
-    ranks, channels = schedule.steps.rank.tolist(), schedule.steps.channel.tolist()
-    for step, (rank, channel) in enumerate(zip(ranks, channels, strict=True)):
-        planned = PlannedStep(step, tuple(receives[step]), tuple(sends[step]))
-        plans[rank][channel].append(planned)
-    return plans
-
-
-def opaque_schedule(collective: Collective, n_ranks: int, root: int) -> Schedule:
-    """A schedule of one step a rank and no known messages: all that a native run shows."""
-    none, zeros = np.zeros(0, np.int64), np.zeros(n_ranks, np.int64)
-    steps = Steps(
-        rank=np.arange(n_ranks),
-        channel=zeros,
-        previous=zeros - 1,
-        label=[f"torch's {collective.name}"] * n_ranks,
-        line=zeros,
-        source=zeros,
-        sources=(Source("torch", collective.name),),
-    )
-    columns = dict.fromkeys(
-        ("src", "dst", "channel", "first_chunk", "chunk_count", "src_step", "dst_step", "round"),
-        none,
-    )
-    return Schedule(
-        collective=collective,
-        algorithm="torch's native",
-        n_ranks=n_ranks,
-        root=root,
-        n_chunks=collective.blocks(n_ranks),
-        n_channels=1,
-        steps=steps,
-        **columns,
-    )
-
-
-def _together(
-    schedule: Schedule, nbytes: int, engine: str, records: list[list[Record]]
-) -> Execution:
-    """One execution from what the ranks saw: records[rank][repetition]."""
-    timelines = [_timeline(schedule, nbytes, engine, run) for run in zip(*records, strict=True)]
-    makespans = [timeline.makespan for timeline in timelines]
-    median = int(np.argsort(makespans, kind="stable")[(len(makespans) - 1) // 2])
-    buffers = tuple(own[median].buffer for own in records)
-    return Execution(timelines[median], buffers, tuple(makespans))
-
-
-def _timeline(
-    schedule: Schedule, nbytes: int, engine: str, records: Sequence[Record]
-) -> Timeline:
-    zero = max(record.zero for record in records)
-    unknown: Ints = np.full(len(schedule), UNOBSERVED, np.int64)
-    left, done = unknown.copy(), unknown.copy()
-    begin, end = (np.zeros(len(schedule.steps), np.int64) for _ in range(2))
-
-    def since_zero(nanoseconds: npt.ArrayLike) -> Any:
-        """Picoseconds since the last rank left the barrier; what others did before counts as 0."""
-        return np.maximum(np.asarray(nanoseconds, np.int64) - zero, 0) * 1000
-
-    for record in records:
-        for step, began, ended in record.steps:
-            begin[step], end[step] = since_zero(began), since_zero(ended)
-        for transfer, seen in record.left:
-            left[transfer] = since_zero(seen)
-        for transfer, seen in record.done:
-            done[transfer] = since_zero(seen)
-    return Timeline(
-        schedule=schedule,
-        kind="measured",
-        engine=engine,
-        nbytes=nbytes,
-        released=unknown,
-        started=unknown,
-        left=left,
-        arrived=unknown,
-        done=done,
-        step_begin=begin,
-        step_end=end,
-    )

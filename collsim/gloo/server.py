@@ -236,4 +236,3 @@ def main() -> None:
     finally:
         if group is not None:
             end(group, politely=False)
-

@@ -11,7 +11,7 @@ from typing import Any, Final
 _LENGTH: Final = struct.Struct("!Q")
 
 
-class Closed(Exception):  # noqa: N818 - it is no error that the other side has gone
+class Closed(Exception):
     """The other side of the pipe is gone."""
 
 

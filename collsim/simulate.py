@@ -1,1 +1,0 @@
-from collsim.simulation import simulate

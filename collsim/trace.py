@@ -1,2 +1,0 @@
-from collsim.tracing import *
-from collsim.tracing import trace, MAX_MESSAGES
