@@ -32,7 +32,7 @@ JSON = click.option(
 def main() -> None:
     """Run the command line; errors become one line and an exit code."""
     try:
-        code = commands.main(standalone_mode=False)
+        code = commands.main(prog_name="collsim", standalone_mode=False)
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:

@@ -135,12 +135,12 @@ def _tensors(result: "CheckResult") -> RenderableType:
     first = result.checked[-1]
     if len(first.before) > 8:
         return Text()
-    table = Table(header_style="bold", box=None, pad_edge=False, title=f"\n{first.title}")
+    table = Table(header_style="bold", box=None, pad_edge=False)
     for column in ("rank", "before", "after"):
         table.add_column(column)
     for rank, (before, after) in enumerate(zip(first.before, first.after, strict=True)):
         table.add_row(str(rank), before, after)
-    return table
+    return Group(Text(f"\nTensors, {first.title}:"), table)
 
 
 def sketch(run: Run, width: int = 72) -> Text:

@@ -1,4 +1,4 @@
-"""House rules as tests: sizes of files and functions, imports, names, and nothing imported early."""
+"""House rules as tests: sizes of files and functions, imports, names, late imports."""
 
 import ast
 import subprocess

@@ -157,7 +157,6 @@ MISTAKES = [
     *((row, one_picosecond_more) for row in EXACT),
     (("broadcast", "chain"), other_protocol),
     (("broadcast", "binary"), other_protocol),
-    (("all_gather", "gather_broadcast"), other_protocol),
 ]
 
 

@@ -1,4 +1,4 @@
-"""The model in SimPy: golden numbers, the rules of each network model, and what must always hold."""
+"""The model in SimPy: golden numbers, the rules of each network model, what must always hold."""
 
 from collections.abc import Iterator
 

@@ -1,5 +1,7 @@
 """Timelines: the derived numbers against hand-worked runs."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -78,7 +80,7 @@ def test_a_critical_path_leads_from_zero_to_the_makespan(
     assert legs[-1].end_ps == timeline.makespan_ps
     for leg in legs:
         assert leg.begin_ps <= leg.end_ps
-    for one, following in zip(legs, legs[1:], strict=False):
+    for one, following in pairwise(legs):
         if not one.waits_for:
             assert following.begin_ps >= one.end_ps
 

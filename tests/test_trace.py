@@ -278,7 +278,7 @@ def test_channels_match_apart_and_a_channel_holds_only_what_it_received() -> Non
 )
 def test_arguments_out_of_range_are_value_errors(arguments: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        trace(BROADCAST, BROADCAST.algorithms["flat"], **arguments)  # type: ignore[arg-type]
+        trace(BROADCAST, BROADCAST.algorithms["flat"], **arguments)
 
 
 def test_a_collective_without_root_refuses_one() -> None:

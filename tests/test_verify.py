@@ -135,9 +135,7 @@ def test_random_orders_are_legal_and_complete(row: tuple, data: st.DataObject) -
 def test_memory_at_the_start_is_noise_except_what_a_rank_holds() -> None:
     schedule = trace(BROADCAST, BROADCAST.algorithms["flat"], 3, root=1)
     buffers = initial_buffers(schedule, 64)
-    with pytest.raises(
-        ContractError, match="64 of its bytes are wrong|6\\d of its bytes are wrong"
-    ):
+    with pytest.raises(ContractError, match=r"6\d of its bytes are wrong"):
         check_contract(schedule, 64, buffers)
     check_contract(schedule, 64, (buffers[1],) * 3)
     assert (initial_buffers(schedule, 64, seed=1)[1] != buffers[1]).any()

@@ -235,7 +235,9 @@ def _smallest_cut(
 
 
 def all_gather_cut(network: Network, nbytes: int, root: int) -> Bound:
-    """Into each host must come the blocks of all ranks elsewhere, over the links that lead to it."""
+    return Bound(
+        total, f"the root's blocks take {spell_time(seconds)} on the links they must cross"
+    )
     bounds = []
     for group in network.groups:
         host = network.placement[group[0]]

@@ -51,7 +51,7 @@ class GlooServer:
             self.close()
             why = detail or "this torch was built without gloo"
             raise ExecutionUnavailable(
-                f"real runs need torch with gloo ({why}); install it with pip install 'collsim[gloo]'"
+                f"real runs need torch with gloo ({why}); install collsim with the extra [gloo]"
             )
         return self
 

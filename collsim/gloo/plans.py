@@ -71,7 +71,7 @@ def opaque_schedule(collective: Collective, n_ranks: int, root: int) -> Schedule
         source=zeros,
         sources=(Source("torch", collective.name),),
     )
-    columns = dict.fromkeys(
+    columns: dict[str, Any] = dict.fromkeys(
         ("src", "dst", "channel", "first_chunk", "chunk_count", "src_step", "dst_step", "round"),
         none,
     )

@@ -57,7 +57,9 @@ def serve(
     me = Self(rank, n_ranks, progress)
     try:
         me.says("joining the group")
-        store = dist.FileStore(str(folder / "store"), n_ranks)
+        store = dist.FileStore(  # type: ignore[attr-defined]
+            str(folder / "store"), n_ranks
+        )
         # Longer than the server waits: it knows better who is to blame.
         limit = timedelta(seconds=timeout + 10)
         dist.init_process_group("gloo", store=store, rank=rank, world_size=n_ranks, timeout=limit)
