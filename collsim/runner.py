@@ -160,9 +160,9 @@ def run(scenario: Scenario, progress: Callable[[str], None] = lambda title: None
             those that are not made for this number of ranks are left out instead.
     """
     network = build_network(scenario)
+    found, skipped = plans(scenario, network)
     bound = lower_bound(scenario.definition, network, scenario.nbytes, scenario.root)
     loggp = network.loggp(scenario.root)
-    found, skipped = plans(scenario, network)
     runs = []
     for plan in found:
         progress(plan.title)

@@ -235,9 +235,7 @@ def _smallest_cut(
 
 
 def all_gather_cut(network: Network, nbytes: int, root: int) -> Bound:
-    return Bound(
-        total, f"the root's blocks take {spell_time(seconds)} on the links they must cross"
-    )
+    """The blocks of all ranks elsewhere must come into each host, over links that lead there."""
     bounds = []
     for group in network.groups:
         host = network.placement[group[0]]
