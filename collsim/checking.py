@@ -16,7 +16,8 @@ import numpy.typing as npt
 from collsim.cluster import build_network
 from collsim.errors import ContractError, ScenarioError
 from collsim.gloo import Execution, GlooServer, RankGroup
-from collsim.runner import Plan, plans, provenance, verified_schedule
+from collsim.planning import Plan, plans, verified_schedule
+from collsim.runner import provenance
 from collsim.scenario import Scenario
 from collsim.schedule import Schedule
 from collsim.simulation import simulate

@@ -84,14 +84,14 @@ def run(file: Path, settings: tuple[str, ...], json_file: Path | None, sketch: b
 @SETTINGS
 def verify(file: Path, settings: tuple[str, ...]) -> None:
     """Check that each algorithm of FILE delivers every byte in any legal order."""
-    from collsim import report, runner
+    from collsim import planning, report
     from collsim.cluster import build_network
 
     scenario = _load(file, settings)
-    plans, skipped = runner.plans(scenario, build_network(scenario))
+    plans, skipped = planning.plans(scenario, build_network(scenario))
     screen = report.console()
     for plan in plans:
-        schedule = runner.verified_schedule(scenario, plan)
+        schedule = planning.verified_schedule(scenario, plan)
         screen.print(f"{plan.title}: {len(schedule):,} messages, every byte delivered")
         if schedule.rendezvous_deadlock:
             screen.print(f"  but {schedule.rendezvous_deadlock}", style="yellow")

@@ -54,7 +54,7 @@ def _table(result: Result) -> Table:
             "–" if run.textbook is None else spell_time(run.textbook),
             f"{run.schedule.n_rounds:,}",
             f"{len(run.schedule):,}",
-            f"{run.schedule.n_chunks // run.schedule.collective.blocks(run.schedule.n_ranks):,}",
+            f"{run.schedule.chunks_per_block:,}",
             spell_bandwidth(timeline.algbw) if timeline.makespan_ps else "–",
             f"{busiest[0]} ({busiest[1]:.0%})" if busiest else "–",
             style="bold green" if best else "",
@@ -74,6 +74,9 @@ def _remarks(result: Result) -> Iterator[Text]:
     who = f"{best.plan.title}: rank {last} finishes last"
     yield Text(f"{who}{root if result.scenario.definition.rooted else ''}")
     yield Text(f"Its critical path: {spell_path(timeline)}")
+    agree = [run.plan.title for run in result.runs if run.exact == run.timeline.makespan]
+    if agree:
+        yield Text(f"Equal to the closed form, to the picosecond: {', '.join(agree)}")
     for run in result.runs:
         if run.plan.note:
             yield Text(f"{run.plan.title}: {run.plan.note}", style="dim")

@@ -147,6 +147,11 @@ class Schedule:
         return (self[i] for i in range(len(self)))
 
     @property
+    def chunks_per_block(self) -> int:
+        """Chunks of the collective's argument: all of a broadcast's, one rank's share otherwise."""
+        return self.n_chunks // self.collective.blocks(self.n_ranks)
+
+    @property
     def n_rounds(self) -> int:
         """Rounds until the last transfer has ended."""
         return int(self.round.max()) + 1 if len(self) else 0
@@ -158,8 +163,7 @@ class Schedule:
         share of a scatter or all_gather. Chunk i of the c chunks of a block covers its bytes
         i·nbytes // c up to (i + 1)·nbytes // c.
         """
-        blocks = self.collective.blocks(self.n_ranks)
-        per_block = self.n_chunks // blocks
+        per_block = self.chunks_per_block
         block, chunk = np.divmod(np.arange(self.n_chunks + 1), per_block)
         return np.asarray(block * nbytes + chunk * nbytes // per_block, np.int64)
 

@@ -58,7 +58,7 @@ def verify(
     if orders < 1:
         raise ValueError(f"orders must be at least 1, got {orders}")
     if nbytes is None:
-        nbytes = 8 * (schedule.n_chunks // schedule.collective.blocks(schedule.n_ranks))
+        nbytes = 8 * schedule.chunks_per_block
     offsets = schedule.offsets(nbytes)
     in_flight: dict[int, npt.NDArray[np.uint8]] = {}
     for attempt in range(orders):

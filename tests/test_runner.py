@@ -51,6 +51,32 @@ def test_rows_hold_what_the_command_line_promises() -> None:
     assert result_of().to_frame()["messages"].tolist() == [7]
 
 
+def test_on_an_ideal_star_the_exact_form_agrees_to_the_picosecond() -> None:
+    result = result_of(algorithm="all", network={"sharing": "fifo"})
+    agreeing = [one for one in result.runs if one.exact is not None]
+    assert len(agreeing) == len(result.runs) - 1  # two_trees has none
+    for one in agreeing:
+        assert one.exact == one.timeline.makespan
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"network": {"sharing": "fair"}},
+        {"network": {"sharing": "fifo", "overhead": "1 us"}},
+        {"network": {"sharing": "fifo"}, "topology": {**STAR, "kind": "ring"}},
+        {"network": {"sharing": "fifo"}, "ranks_per_host": 2},
+        {
+            "network": {"sharing": "fifo"},
+            "topology": {**STAR, "links": {"rank 3": {"bandwidth": "1 Gbit/s"}}},
+        },
+        {"network": {"sharing": "fifo"}, "topology": {**STAR, "links": {"*": {"duplex": "half"}}}},
+    ],
+)
+def test_elsewhere_no_exact_form_is_claimed(other: dict) -> None:
+    assert result_of(**other).runs[0].exact is None
+
+
 def test_all_leaves_out_what_is_not_made_for_this_number_of_ranks_and_says_so() -> None:
     result = result_of(algorithm="all", ranks=6, nbytes=6)
     reasons = dict(result.skipped)
