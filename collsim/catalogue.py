@@ -15,7 +15,8 @@ from collsim import scenario as scenario_module
 from collsim.collectives import COLLECTIVES
 from collsim.collectives.describe import describe
 from collsim.errors import ScenarioError
-from collsim.program import Algorithm, Collective
+from collsim.planning import load_program
+from collsim.program import ANY_RANKS, Algorithm, Collective
 from collsim.scenario import load_scenario
 from collsim.topology import LINK_PRESETS, MACHINE_PRESETS, TOPOLOGIES
 from collsim.units import spell_bandwidth, spell_time
@@ -34,7 +35,8 @@ def algorithms() -> RenderableType:
     for collective in COLLECTIVES.values():
         for name, row in collective.algorithms.items():
             segmented = "yes" if row.is_segmented else ""
-            table.add_row(collective.name, name, row.ranks.text, segmented, row.summary)
+            ranks = "any" if row.ranks is ANY_RANKS else row.ranks.text
+            table.add_row(collective.name, name, ranks, segmented, row.summary)
     return table
 
 
@@ -126,11 +128,15 @@ TABLES: Final[Mapping[str, Callable[[], RenderableType]]] = {
 
 
 def explanation(name: str, collective: str | None) -> RenderableType:
-    """What an algorithm does, its formulas, and its source.
+    """What an algorithm does, its formulas, and its source; a user's own file's as well.
 
     Raises:
         ScenarioError: There is none, or several collectives have one of this name.
     """
+    if ":" in name:
+        row = load_program(Path(), name)
+        story = inspect.getdoc(row.program) or "It has no docstring."
+        return Group(Text(f"{name}\n", style="bold"), Text(f"{story}\n"), _source(row))
     owner, row = _find(name, collective)
     about = describe(row.program)
     table = _table("", "")
@@ -138,7 +144,6 @@ def explanation(name: str, collective: str | None) -> RenderableType:
     for label, value in {**rows, "Ranks": row.ranks.text, **about.notes}.items():
         table.add_row(Text(label, style="bold"), value)
     symbols = "p ranks, n bytes of the argument, S segments, L = ⌈log2 p⌉, alpha s, beta s/B"
-    source = inspect.getsource(row.program)
     return Group(
         Text(f"{owner.name}: {name}", style="bold"),
         Text(about.summary),
@@ -146,16 +151,17 @@ def explanation(name: str, collective: str | None) -> RenderableType:
         Text(),
         table,
         Text(symbols + "\n", style="dim"),
-        Syntax(_without_docstring(source, row), "python", background_color="default"),
+        _source(row),
     )
 
 
-def _without_docstring(source: str, row: Algorithm) -> str:
-    """The program's source without the text that was already shown."""
-    if not row.program.__doc__:
-        return source
-    first, _, rest = source.partition('"""')
-    return (first.rstrip() + rest.partition('"""')[2]).rstrip() + "\n"
+def _source(row: Algorithm) -> Syntax:
+    """The program's source, without the docstring that was already shown."""
+    source = inspect.getsource(row.program)
+    if row.program.__doc__:
+        first, _, rest = source.partition('"""')
+        source = (first.rstrip() + rest.partition('"""')[2]).rstrip() + "\n"
+    return Syntax(source, "python", background_color="default")
 
 
 def _find(name: str, collective: str | None) -> tuple[Collective, Algorithm]:

@@ -4,6 +4,7 @@ import importlib.util
 import re
 from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 from collsim.cost.segments import best_segment
@@ -109,7 +110,7 @@ def make_plan(scenario: Scenario, choice: AlgorithmChoice, network: Network) -> 
         ScenarioError: A program's file cannot be read.
     """
     algorithm = (
-        _load_program(scenario, choice.name)
+        load_program(scenario.folder, choice.name)
         if choice.is_file
         else scenario.definition.algorithms[choice.name]
     )
@@ -158,10 +159,14 @@ def trace_plan(scenario: Scenario, plan: Plan) -> Schedule:
         raise
 
 
-def _load_program(scenario: Scenario, name: str) -> Algorithm:
-    """A program, or a row, from a user's own file, "my_tree.py:my_tree"."""
+def load_program(folder: Path, name: str) -> Algorithm:
+    """A program, or a row, from a user's own file, "my_tree.py:my_tree".
+
+    Raises:
+        ScenarioError: There is no such file or function.
+    """
     file, _, function = name.rpartition(":")
-    path = scenario.folder / file
+    path = folder / file
     if not path.is_file():
         raise ScenarioError(f"{path} is not a file", "algorithm")
     if not re.fullmatch(r"[A-Za-z_]\w*", function):
