@@ -1,6 +1,7 @@
 """What all tests share: hypothesis profiles, golden files, and how missing torch is treated."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,17 @@ from hypothesis import settings
 settings.register_profile("dev", max_examples=25, deadline=None)
 settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where nothing may be missing (CI=true), a skipped test of real ranks is a failed one."""
+    report = yield
+    if report.skipped and os.environ.get("CI") == "true" and item.get_closest_marker("gloo"):
+        report.outcome = "failed"
+    return report
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
