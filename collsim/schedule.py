@@ -6,6 +6,7 @@ transfers than the steps: a transfer is released by its source step (under rende
 destination step as well), and a step ends when its sends have left and its receives have arrived.
 """
 
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -206,20 +207,26 @@ def ordered(schedule: Schedule) -> Schedule:
     return replace(schedule, round=rounds, rendezvous_deadlock=deadlock)
 
 
-def _following(steps: Steps) -> list[int]:
+def _following(steps: Steps) -> Ints:
     """The step after each one on its channel, −1 for the last."""
     follows = np.full(len(steps), -1, np.int64)
     has_previous = np.flatnonzero(steps.previous >= 0)
     follows[steps.previous[has_previous]] = has_previous
-    return follows.tolist()
+    return follows
 
 
-def _grouped(keys: Ints, values: Ints, n_groups: int) -> list[list[int]]:
-    """`values` in lists by their key, keeping order."""
-    groups: list[list[int]] = [[] for _ in range(n_groups)]
-    for key, value in zip(keys.tolist(), values.tolist(), strict=True):
-        groups[key].append(value)
-    return groups
+def _packed(column: Ints) -> "array[int]":
+    """A column that Python loops read fast, in a quarter of a list's memory."""
+    packed = array("q")
+    packed.frombytes(np.ascontiguousarray(column, np.int64).tobytes())
+    return packed
+
+
+def _grouped(keys: Ints, values: Ints, n_groups: int) -> "tuple[array[int], array[int]]":
+    """`values` sorted by their key, and where each key's begin, keeping order."""
+    first = np.zeros(n_groups + 1, np.int64)
+    np.cumsum(np.bincount(keys, minlength=n_groups), out=first[1:])
+    return _packed(values[np.argsort(keys, kind="stable")]), _packed(first)
 
 
 def _depths(schedule: Schedule) -> Ints:
@@ -229,19 +236,18 @@ def _depths(schedule: Schedule) -> Ints:
     that send what it receives.
     """
     steps = schedule.steps
-    following = np.array(_following(steps), np.int64)
+    following = _following(steps)
     unblocks = following[schedule.dst_step]
-    counts = unblocks >= 0
-    receivers = _grouped(schedule.src_step[counts], unblocks[counts], len(steps))
-    waits_for = np.bincount(unblocks[counts], minlength=len(steps)) + (steps.previous >= 0)
-    for step in np.flatnonzero(following >= 0).tolist():
-        receivers[step].append(int(following[step]))
-    pending = waits_for.tolist()
-    depth = [0] * len(steps)
+    counts, followed = unblocks >= 0, np.flatnonzero(following >= 0)
+    before = np.concatenate([schedule.src_step[counts], followed])
+    after = np.concatenate([unblocks[counts], following[followed]])
+    receivers, first = _grouped(before, after, len(steps))
+    pending = _packed(np.bincount(after, minlength=len(steps)))
+    depth = _packed(np.zeros(len(steps), np.int64))
     ready = [step for step, count in enumerate(pending) if count == 0]
     for step in ready:  # grows as it is walked
         below = depth[step] + 1
-        for receiver in receivers[step]:
+        for receiver in receivers[first[step] : first[step + 1]]:
             depth[receiver] = max(depth[receiver], below)
             pending[receiver] -= 1
             if pending[receiver] == 0:
@@ -258,15 +264,15 @@ def _rounds(schedule: Schedule) -> tuple[Ints, str]:
     steps = schedule.steps
     ids = np.arange(len(schedule))
     ends = np.concatenate([schedule.src_step, schedule.dst_step])
-    touching = _grouped(ends, np.concatenate([ids, ids]), len(steps))
-    following = _following(steps)
-    src_step, dst_step = schedule.src_step.tolist(), schedule.dst_step.tolist()
-    undone = [len(transfers) for transfers in touching]
-    start, begun = [0] * len(schedule), [0] * len(schedule)
-    end = [0] * len(steps)
+    touching, first = _grouped(ends, np.concatenate([ids, ids]), len(steps))
+    following = _packed(_following(steps))
+    src_step, dst_step = _packed(schedule.src_step), _packed(schedule.dst_step)
+    undone = _packed(np.bincount(ends, minlength=len(steps)))
+    start, begun = _packed(np.zeros_like(ids)), _packed(np.zeros_like(ids))
+    end = _packed(np.zeros(len(steps), np.int64))
     ready = [(step, 0) for step in np.flatnonzero(steps.previous < 0).tolist()]
     for step, now in ready:  # grows as it is walked
-        for transfer in touching[step]:
+        for transfer in touching[first[step] : first[step + 1]]:
             begun[transfer] += 1
             start[transfer] = max(start[transfer], now)
             if begun[transfer] < 2:
