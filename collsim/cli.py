@@ -71,7 +71,7 @@ def run(file: Path, settings: tuple[str, ...], json_file: Path | None, sketch: b
     scenario = _load(file, settings)
     result = _with_progress(lambda progress: runner.run(scenario, progress), "simulating")
     screen = report.console()
-    screen.print(report.result_report(result))
+    screen.print(report.result_report(result, screen.width))
     if sketch:
         for each in result.runs:
             screen.print(report.sketch(each))

@@ -1,6 +1,7 @@
 """The chain of messages that decided when a run ended, from its start to its end."""
 
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -85,17 +86,26 @@ def _waited_for(timeline: Timeline, transfer: int) -> tuple[int, int, str] | Non
 
 
 def spell_path(timeline: Timeline, most: int = 8) -> str:
-    """The critical path in words, its middle left out if it has more than `most` messages."""
+    """The critical path in words: messages of one pair in a row count as one item of it.
+
+    Beyond `most` items, its middle is left out.
+    """
     legs = critical_path(timeline)
     if not legs:
         return "nothing is sent" if len(timeline.schedule) == 0 else "not observed"
     words = []
-    for leg in legs:
-        transfer = timeline.schedule[leg.transfer]
-        way = f"{transfer.src}→{transfer.dst} until {spell_time(leg.end_ps / 1e12)}"
-        words.append(f"{way} (then {leg.waits_for} is free)" if leg.waits_for else way)
+    for (way, waits_for), run in groupby(legs, lambda leg: (_way(timeline, leg), leg.waits_for)):
+        messages = list(run)
+        times = f" × {len(messages)}" if len(messages) > 1 else ""
+        freed = f" (then {waits_for} is free)" if waits_for else ""
+        words.append(f"{way}{times} until {spell_time(messages[-1].end_ps / 1e12)}{freed}")
     if len(words) > most:
         head, tail = most // 2, most - most // 2
         left_out = f"… {len(words) - most} more …"
         words = [*words[:head], left_out, *words[-tail:]]
     return ", ".join(words)
+
+
+def _way(timeline: Timeline, leg: Leg) -> str:
+    transfer = timeline.schedule[leg.transfer]
+    return f"{transfer.src}→{transfer.dst}"

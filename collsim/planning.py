@@ -126,7 +126,7 @@ def make_plan(scenario: Scenario, choice: AlgorithmChoice, network: Network) -> 
     elif algorithm.is_segmented and isinstance(scenario.segment, int):
         segments = max(1, ceil(scenario.nbytes / scenario.segment))
     elif isinstance(scenario.segment, int):
-        note = "not segmented: sends each block whole"
+        note = "not segmented, each block is sent whole"
     parameters: dict[str, Any] = {}
     if algorithm.prepare is not None:
         setting = Setting(scenario.ranks, scenario.root, network.groups, loggp, scenario.nbytes)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collsim.checking import CheckResult
 
 
-def result_report(result: Result) -> RenderableType:
-    """A result as a table, and in words."""
-    return Group(_heading(result), _table(result), *_remarks(result))
+def result_report(result: Result, width: int = 110) -> RenderableType:
+    """A result as a table of at most `width` columns, and in words."""
+    return Group(_heading(result), _table(result, width), *_remarks(result))
 
 
 def _heading(result: Result) -> Text:
@@ -36,30 +36,37 @@ def _heading(result: Result) -> Text:
     return text
 
 
-def _table(result: Result) -> Table:
+def _table(result: Result, width: int) -> Table:
     table = Table(header_style="bold", box=None, pad_edge=False)
+    wide = width >= 105
+    names = ["makespan", "× bound", *["textbook"] * wide, "rounds", "messages"]
+    names += ["segments", "algbw"] * wide
     table.add_column("algorithm")
-    for name in ("makespan", "× bound", "textbook", "rounds", "messages", "segments", "algbw"):
-        table.add_column(name, justify="right")
-    table.add_column("busiest link")
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("busiest link", no_wrap=True)
     for run in result.runs:
-        timeline = run.timeline
-        bound = result.bound.seconds
-        best = run is result.best and len(result.runs) > 1
-        busiest = next(iter(timeline.link_use.items()), None)
-        table.add_row(
-            run.plan.title,
-            spell_time(timeline.makespan),
-            f"{timeline.makespan / bound:.2f}" if bound else "–",
-            "–" if run.textbook is None else spell_time(run.textbook),
-            f"{run.schedule.n_rounds:,}",
-            f"{len(run.schedule):,}",
-            f"{run.schedule.chunks_per_block:,}",
-            spell_bandwidth(timeline.algbw) if timeline.makespan_ps else "–",
-            f"{busiest[0]} ({busiest[1]:.0%})" if busiest else "–",
-            style="bold green" if best else "",
-        )
+        cells = _cells(result, run)
+        is_best = run is result.best and len(result.runs) > 1
+        shown = (run.plan.title, *(cells[name] for name in names), cells["busiest link"])
+        table.add_row(*shown, style="bold green" if is_best else "")
     return table
+
+
+def _cells(result: Result, run: Run) -> dict[str, str]:
+    """One algorithm's numbers, by column."""
+    timeline, bound = run.timeline, result.bound.seconds
+    busiest = next(iter(timeline.link_use.items()), None)
+    return {
+        "makespan": spell_time(timeline.makespan),
+        "× bound": f"{timeline.makespan / bound:.2f}" if bound else "–",
+        "textbook": "–" if run.textbook is None else spell_time(run.textbook),
+        "rounds": f"{run.schedule.n_rounds:,}",
+        "messages": f"{len(run.schedule):,}",
+        "segments": f"{run.schedule.chunks_per_block:,}",
+        "algbw": spell_bandwidth(timeline.algbw) if timeline.makespan_ps else "–",
+        "busiest link": f"{busiest[0]} ({busiest[1]:.0%})" if busiest else "–",
+    }
 
 
 def _remarks(result: Result) -> Iterator[Text]:
@@ -77,9 +84,12 @@ def _remarks(result: Result) -> Iterator[Text]:
     agree = [run.plan.title for run in result.runs if run.exact == run.timeline.makespan]
     if agree:
         yield Text(f"Equal to the closed form, to the picosecond: {', '.join(agree)}")
+    notes: dict[str, list[str]] = {}
     for run in result.runs:
-        if run.plan.note:
-            yield Text(f"{run.plan.title}: {run.plan.note}", style="dim")
+        notes.setdefault(run.plan.note, []).append(run.plan.title)
+    for note, titles in notes.items():
+        if note:
+            yield Text(f"{', '.join(titles)}: {note}", style="dim")
     for title, reason in result.skipped:
         yield Text(f"{title} left out: it {reason}", style="yellow")
     yield Text(
