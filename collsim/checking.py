@@ -122,8 +122,7 @@ def _check_size(scenario: Scenario) -> None:
         raise ScenarioError(
             f"real runs here have at most {MAX_RANKS}, got {scenario.ranks}", "ranks"
         )
-    blocks = scenario.definition.blocks(scenario.ranks)
-    total = scenario.nbytes * blocks * scenario.ranks
+    total = scenario.definition.nbytes_total(scenario.ranks, scenario.nbytes) * scenario.ranks
     if total > MAX_TOTAL_BYTES:
         raise ScenarioError(
             f"the ranks would hold {total:,} bytes together, more than {MAX_TOTAL_BYTES:,}",

@@ -12,7 +12,7 @@ from collsim.errors import CollsimError, ScenarioError, ScheduleError
 from collsim.network import Network
 from collsim.program import Algorithm, Setting, segmented
 from collsim.scenario import AlgorithmChoice, Scenario
-from collsim.schedule import Schedule
+from collsim.schedule import Schedule, with_acks
 from collsim.tracing import trace
 from collsim.units import spell_size
 from collsim.verification import verify
@@ -66,12 +66,14 @@ def plans(scenario: Scenario, network: Network) -> tuple[list[Plan], list[tuple[
 
 
 def verified_schedule(scenario: Scenario, plan: Plan) -> Schedule:
-    """Trace one algorithm and verify it.
+    """Trace one algorithm, with acknowledgements if the scenario wants them, and verify it.
 
     Raises:
         CollsimError: The program makes a mistake, or does not do what the collective promises.
     """
     schedule = trace_plan(scenario, plan)
+    if scenario.acks:
+        schedule = with_acks(schedule)
     verify(schedule, nbytes=_verified_bytes(schedule), orders=_orders(schedule))
     return schedule
 

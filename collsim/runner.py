@@ -149,7 +149,7 @@ def run(scenario: Scenario, progress: Callable[[str], None] = lambda title: None
 def _exact_seconds(scenario: Scenario, plan: Plan, network: Network) -> float | None:
     """The exact form's makespan (s), if the network is one that it holds for."""
     ideal = _ideal(network)
-    if ideal is None or plan.choice.is_file:
+    if ideal is None or plan.choice.is_file or scenario.acks:
         return None
     chunks = plan.algorithm.chunks(scenario.ranks, plan.segments)
     found = exact_ps(

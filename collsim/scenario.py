@@ -112,6 +112,7 @@ class Scenario(_Strict):
     nbytes: Size
     dtype: Literal[tuple(DTYPES)] = "uint8"  # type: ignore[valid-type]
     fill: Literal["random", "ones"] = "random"
+    acks: bool = False
     segment: Annotated[Size, Field(ge=1)] | Literal["best"] = "best"
     topology: dict[str, Any]
     placement: Literal["block", "round_robin"] | tuple[str, ...] = "block"

@@ -116,7 +116,7 @@ class Timeline:
 
         The whole message is the tensor of a broadcast; all blocks for scatter and all_gather.
         """
-        total = self.nbytes * self.schedule.collective.blocks(self.schedule.n_ranks)
+        total = self.schedule.collective.nbytes_total(self.schedule.n_ranks, self.nbytes)
         return total / self.makespan if self.makespan_ps else float("nan")
 
     @property

@@ -63,6 +63,7 @@ def test_on_an_ideal_star_the_exact_form_agrees_to_the_picosecond() -> None:
     "other",
     [
         {"network": {"sharing": "fair"}},
+        {"network": {"sharing": "fifo"}, "acks": True},
         {"network": {"sharing": "fifo", "overhead": "1 us"}},
         {"network": {"sharing": "fifo"}, "topology": {**STAR, "kind": "ring"}},
         {"network": {"sharing": "fifo"}, "ranks_per_host": 2},
@@ -75,6 +76,18 @@ def test_on_an_ideal_star_the_exact_form_agrees_to_the_picosecond() -> None:
 )
 def test_elsewhere_no_exact_form_is_claimed(other: dict) -> None:
     assert result_of(**other).runs[0].exact is None
+
+
+def test_acknowledgements_make_serial_senders_wait_for_delivery() -> None:
+    """Flat, three ranks: without acks the second message follows the first; with them it waits."""
+    fifo = {"sharing": "fifo"}
+    plain, acked = (
+        result_of(algorithm="flat", ranks=3, nbytes=12500, network=fifo, acks=acks).runs[0].timeline
+        for acks in (False, True)
+    )
+    assert plain.makespan == pytest.approx(2 * 10e-6 + 10e-6)
+    assert acked.makespan == pytest.approx(2 * (10e-6 + 10e-6 + 10e-6))
+    assert len(acked.schedule) == 4
 
 
 def test_all_leaves_out_what_is_not_made_for_this_number_of_ranks_and_says_so() -> None:
