@@ -163,6 +163,23 @@ def plot(file: Path, settings: tuple[str, ...], output: Path) -> None:
 @commands.command()
 @FILE
 @SETTINGS
+@click.option("-o", "output", type=click.Path(path_type=Path), required=True, help=".html")
+def play(file: Path, settings: tuple[str, ...], output: Path) -> None:
+    """Animate FILE's algorithms on one clock, in a page that opens anywhere."""
+    from collsim import runner
+    from collsim.export import write_whole
+    from collsim.player import standalone_page
+
+    if output.suffix != ".html":
+        raise ScenarioError(f"cannot write {output}: the name must end in .html")
+    result = _with_progress(lambda p: runner.run(_load(file, settings), p), "simulating")
+    write_whole(output, standalone_page(result))
+    click.echo(f"wrote {output}")
+
+
+@commands.command()
+@FILE
+@SETTINGS
 @JSON
 @click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait for a run.")
 def check(file: Path, settings: tuple[str, ...], json_file: Path | None, timeout: float) -> None:

@@ -132,7 +132,7 @@ def draw_loads(axes: "Axes", network: Network, run: Run) -> None:
     from matplotlib.collections import LineCollection
 
     graph, timeline = network.graph, run.timeline
-    where = _positions(network)
+    where = positions(network)
     use = timeline.link_use
     edges: dict[frozenset[str], float] = {}
     for (u, v), link in network.links.index.items():
@@ -174,7 +174,7 @@ def _spell_ranks(ranks: Sequence[int]) -> str:
     return f"{ranks[0]}–{ranks[-1]}" if len(ranks) > 1 else "".join(map(str, ranks))
 
 
-def _positions(network: Network) -> dict[str, tuple[float, float]]:
+def positions(network: Network) -> dict[str, tuple[float, float]]:
     """Where to draw each node: the builder's layout, or one that networkx computes."""
     import networkx as nx
 

@@ -235,14 +235,28 @@ def load_scenario(path: str | Path, settings: Sequence[str] = ()) -> Scenario:
         raise ScenarioError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ScenarioError(f"cannot read {path}: it is not UTF-8 text") from None
-    mapping = _read_yaml(text, str(path))
-    if not isinstance(mapping, dict):
-        raise ScenarioError(f"{path} is not a mapping of keys to values")
+    mapping, question = parse_text(text, str(path))
     for setting in settings:
         _apply(mapping, setting)
+    return parse_scenario(mapping, folder=path.parent, question=question)
+
+
+def parse_text(text: str, where: str) -> tuple[dict[str, Any], str]:
+    """A scenario's YAML as a mapping that is not validated yet, and the question on its first line.
+
+    Args:
+        text: The YAML.
+        where: What errors call it.
+
+    Raises:
+        ScenarioError: It is no YAML, or no mapping.
+    """
+    mapping = _read_yaml(text, where)
+    if not isinstance(mapping, dict):
+        raise ScenarioError(f"{where} is not a mapping of keys to values")
     first = text.lstrip().split("\n", 1)[0]
     question = first.lstrip("# ").strip() if first.startswith("#") else ""
-    return parse_scenario(mapping, folder=path.parent, question=question)
+    return mapping, question
 
 
 class _Loader(yaml.SafeLoader):

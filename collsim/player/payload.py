@@ -1,0 +1,129 @@
+"""Runs as the player reads them: flat columns of integers, differences of neighbours, in JSON."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from collsim.critical_path import critical_path
+from collsim.errors import ScenarioError
+from collsim.network import Network
+from collsim.plots import positions
+from collsim.runner import Result, Run
+from collsim.units import spell_bandwidth, spell_size, spell_time
+
+MOST_MESSAGES: Final = 100_000
+"""Messages that one animation holds; more would be a picture of nothing."""
+
+
+def payload(result: Result, runs: Sequence[Run] | None = None) -> str:
+    """Runs of one scenario for the player, to be shown on one clock.
+
+    Times are picoseconds. Columns hold differences of neighbours, which are short.
+
+    Args:
+        result: The scenario's result.
+        runs: Which of its runs; all if not given.
+
+    Raises:
+        ScenarioError: They have more messages than one animation can hold.
+    """
+    chosen = result.runs if runs is None else runs
+    count = sum(len(run.schedule) for run in chosen)
+    if count > MOST_MESSAGES:
+        raise ScenarioError(
+            f"{count:,} messages are too many to animate, the most is {MOST_MESSAGES:,}; "
+            "use larger segments, fewer ranks or one algorithm",
+            "algorithm",
+        )
+    scenario = result.scenario
+    shared = {
+        "id": f"{scenario.digest} {' '.join(run.plan.title for run in chosen)}",
+        "question": scenario.question,
+        "about": (
+            f"{scenario.collective} of {spell_size(scenario.nbytes)}, {scenario.ranks} ranks, "
+            f"{result.network.graph.graph.get('name', 'topology')}"
+        ),
+        "bound": round(result.bound.seconds * 1e12),
+        "boundReason": result.bound.reason,
+        "provenance": ", ".join(f"{key} {value}" for key, value in result.provenance.items()),
+        **_places(result.network),
+        "runs": [_run(run) for run in chosen],
+    }
+    return json.dumps(shared, ensure_ascii=False, separators=(",", ":"))
+
+
+def _places(network: Network) -> dict[str, Any]:
+    """Nodes with their positions, and links between them."""
+    where = positions(network)
+    ranks = {network.placement[group[0]]: list(group) for group in network.groups}
+    names = list(where)
+    index = {name: i for i, name in enumerate(names)}
+    xs = np.array([where[name] for name in names], np.float64)
+    spread = np.ptp(xs, axis=0)
+    unit = (xs - xs.min(axis=0)) / np.where(spread > 0, spread, 1.0)
+    unit[:, spread == 0] = 0.5
+    links: list[list[int]] = [[-1, -1] for _ in network.links.names]
+    for (u, v), link in network.links.index.items():
+        links[link] = [index[u], index[v]]
+    for host, link in network.links.memory.items():
+        links[link] = [index[host], index[host]]
+    return {
+        "nodes": [
+            [name, int(network.graph.nodes[name]["kind"] == "host"), *np.round(place, 4).tolist(),
+             ranks.get(name, [])]
+            for name, place in zip(names, unit, strict=True)
+        ],
+        "aspect": float(np.clip(spread[0] / spread[1], 0.4, 2.5)) if spread.all() else 1.0,
+        "links": links,
+        "linkNames": list(network.links.names),
+        "linkRates": [spell_bandwidth(float(rate)) for rate in network.links.bandwidth],
+    }  # fmt: skip
+
+
+def _run(run: Run) -> dict[str, Any]:
+    schedule, timeline = run.schedule, run.timeline
+    steps = schedule.steps
+    labels = sorted(set(steps.label))
+    number = {label: i for i, label in enumerate(labels)}
+    hops = timeline.hops
+    assert hops is not None, "simulated runs know their hops"
+    held = [
+        schedule.collective.before(rank, schedule.n_ranks, schedule.root, schedule.n_chunks)
+        for rank in range(schedule.n_ranks)
+    ]
+    return {
+        "name": run.plan.title,
+        "makespan": timeline.makespan_ps,
+        "spelled": spell_time(timeline.makespan),
+        "ranks": schedule.n_ranks,
+        "chunks": schedule.n_chunks,
+        "held": [[chunks.start, chunks.stop] for chunks in held],
+        "finish": timeline.finish_ps.tolist(),
+        "path": [leg.transfer for leg in critical_path(timeline)],
+        "busy": (timeline.link_busy_ps / max(1, timeline.makespan_ps)).round(4).tolist(),
+        "src": _deltas(schedule.src),
+        "dst": _deltas(schedule.dst),
+        "first": _deltas(schedule.first_chunk),
+        "count": _deltas(schedule.chunk_count),
+        "bytes": _deltas(schedule.message_bytes(timeline.nbytes)),
+        **{
+            name: _deltas(getattr(timeline, name))
+            for name in ("released", "started", "left", "arrived", "done")
+        },
+        "hopFirst": _deltas(hops.first),
+        "hopLink": _deltas(hops.link),
+        "hopStart": _deltas(hops.start),
+        "hopEnd": _deltas(hops.end),
+        "srcStep": _deltas(schedule.src_step),
+        "stepLabel": _deltas(np.array([number[label] for label in steps.label], np.int64)),
+        "labels": labels,
+    }
+
+
+def _deltas(column: npt.NDArray[np.int64]) -> list[int]:
+    """The first value, then differences."""
+    deltas: list[int] = np.diff(column, prepend=0).tolist()
+    return deltas
