@@ -5,6 +5,7 @@ import streamlit as st
 from collsim.ui import check, curves, learn, race, watch
 
 st.set_page_config("collsim", layout="wide")
+st.html("<style>.stMainBlockContainer { padding-top: 3.5rem; padding-bottom: 2rem; }</style>")
 PAGES = {
     "Watch": watch.page,
     "Race": race.page,

@@ -16,9 +16,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where nothing may be missing (CI=true), a skipped test of real ranks is a failed one."""
+    """Where nothing may be missing (CI=true), a skip of real ranks or the browser is a failure."""
     report = yield
-    if report.skipped and os.environ.get("CI") == "true" and item.get_closest_marker("gloo"):
+    needed = item.get_closest_marker("gloo") or item.get_closest_marker("browser")
+    if report.skipped and needed and os.environ.get("CI") == "true":
         report.outcome = "failed"
     return report
 

@@ -92,18 +92,21 @@ function drawTopology(canvas, data, run, now, look) {
     if (run.started[t] > now || run.done[t] <= now) continue;
     const colour = look.colours[run.first[t] % look.colours.length];
     for (let h = run.hopFirst[t]; h < run.hopFirst[t + 1]; h++) {
-      if (run.hopStart[h] > now || run.hopEnd[h] < now) continue;
+      const latency = data.linkLatency[run.hopLink[h]], leaves = run.hopEnd[h] + latency;
+      if (run.hopStart[h] > now || leaves < now) continue;
       const [u, v] = data.links[run.hopLink[h]];
-      const part = (now - run.hopStart[h]) / Math.max(1, run.hopEnd[h] - run.hopStart[h]);
+      const part = (now - run.hopStart[h]) / Math.max(1, leaves - run.hopStart[h]);
+      const rear = now > run.hopEnd[h] && latency ? Math.min(part, (now - run.hopEnd[h]) / latency) : 0;
       if (u === v) { ring(g, at(u), radius + 5, colour, part); continue; }
       const [a, b] = lane(at(u), at(v), many ? 1.5 : 4);
-      const tip = [a[0] + (b[0] - a[0]) * part, a[1] + (b[1] - a[1]) * part];
-      if (run.onPath[t]) stroke(g, a, tip, look.ink, many ? 6 : 10);
-      stroke(g, a, tip, colour, many ? 4 : 7);
+      const on = (f) => [a[0] + (b[0] - a[0]) * f, a[1] + (b[1] - a[1]) * f];
+      const tip = on(part), tail = on(rear);
+      if (run.onPath[t]) stroke(g, tail, tip, look.ink, many ? 6 : 10);
+      stroke(g, tail, tip, colour, many ? 4 : 7);
       g.setLineDash([6, 8]); g.lineDashOffset = -now / (run.makespan || 1) * 900;
-      stroke(g, a, tip, look.paper, 1.5);
+      stroke(g, tail, tip, look.paper, 1.5);
       g.setLineDash([]);
-      if (!many && run.chunks > 1) disc(g, tip, 10, colour, look.paper, String(run.first[t]));
+      if (!many && (run.chunks > 1 || Math.hypot(tip[0] - tail[0], tip[1] - tail[1]) < 12)) disc(g, tip, 10, colour, look.paper, String(run.first[t]));
     }
   }
   data.nodes.forEach((node, n) => {

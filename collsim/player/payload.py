@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from collsim.critical_path import critical_path
 from collsim.errors import ScenarioError
-from collsim.network import Network
+from collsim.network import PICOSECONDS, Network
 from collsim.plots import positions
 from collsim.runner import Result, Run
 from collsim.units import spell_bandwidth, spell_size, spell_time
@@ -79,6 +79,7 @@ def _places(network: Network) -> dict[str, Any]:
         "aspect": float(np.clip(spread[0] / spread[1], 0.4, 2.5)) if spread.all() else 1.0,
         "links": links,
         "linkNames": list(network.links.names),
+        "linkLatency": np.round(network.links.latency * PICOSECONDS).astype(int).tolist(),
         "linkRates": [spell_bandwidth(float(rate)) for rate in network.links.bandwidth],
     }  # fmt: skip
 

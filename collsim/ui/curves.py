@@ -62,10 +62,12 @@ def _compute(scenario: Scenario, low: int, high: int) -> Curves:
     points = 2 * round(math.log2(high / low)) // 2 + 1
     sizes = sorted({round(low * (high / low) ** (i / max(1, points - 1))) for i in range(points)})
     bar = st.progress(0.0, "Simulating …")
+
+    def show(part: float) -> None:
+        bar.progress(part, "Simulating …")
+
     try:
-        return size_curves(
-            scenario, sizes, lambda part: bar.progress(part, "Simulating …") and None
-        )
+        return size_curves(scenario, sizes, show)
     except CollsimError as error:
         st.error(str(error))
         st.stop()

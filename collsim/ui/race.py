@@ -51,7 +51,8 @@ def why(result: Result) -> str:
     link = worst.timeline.bottleneck
     return (
         f"**{best.plan.title} wins** after {spell_time(best.timeline.makespan)}, "
-        f"{ratio:.1f} times as fast as {worst.plan.title}. {worst.plan.title} keeps {link} busy for {use[link]:.0%} of "
-        f"its {spell_time(worst.timeline.makespan)}; its critical path is "
+        f"{ratio:.1f} times as fast as {worst.plan.title}. "
+        f"{worst.plan.title} keeps {link} busy for {use[link]:.0%} of its "
+        f" {spell_time(worst.timeline.makespan)}; its critical path is "
         f"{spell_path(worst.timeline, most=4)}."
     )

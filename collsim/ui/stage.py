@@ -67,7 +67,8 @@ def numbers(result: Result) -> None:
         "Busiest link": f"{busiest[0]} {busiest[1]:.0%}" if busiest else "–",
     }
     for column, (name, value) in zip(st.columns(len(cells)), cells.items(), strict=True):
-        column.metric(name, value)
+        column.caption(name)
+        column.markdown(f"**{value}**")
 
 
 def table(result: Result) -> None:
