@@ -10,9 +10,10 @@ from typing import Any
 from collsim.cost.segments import best_segment
 from collsim.errors import CollsimError, ScenarioError, ScheduleError
 from collsim.network import Network
+from collsim.ordering import with_acks
 from collsim.program import Algorithm, Setting, segmented
 from collsim.scenario import AlgorithmChoice, Scenario
-from collsim.schedule import Schedule, with_acks
+from collsim.schedule import Schedule
 from collsim.tracing import trace
 from collsim.units import spell_size
 from collsim.verification import verify

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from collsim.errors import ScheduleError
+from collsim.ordering import ordered
 from collsim.program import ALL, Algorithm, Collective, Program, Rank, Recv, Send, segmented
-from collsim.schedule import Ints, Schedule, Source, Steps, ordered, spell_chunks
+from collsim.schedule import Ints, Schedule, Source, Steps, spell_chunks
 
 MAX_MESSAGES = 2_000_000
 """Messages that one trace may have unless the caller raises the limit."""

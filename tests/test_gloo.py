@@ -17,8 +17,9 @@ from collsim.collectives import COLLECTIVES
 from collsim.collectives.contracts import block_per_rank, everything, own_block
 from collsim.errors import ContractError, ExecutionError, ExecutionUnavailable, ScheduleError
 from collsim.gloo import GlooServer, RankGroup, execute, native
+from collsim.ordering import with_acks
 from collsim.program import Collective, Rank, Recv, Send, Step
-from collsim.schedule import Schedule, with_acks
+from collsim.schedule import Schedule
 from collsim.timeline import UNOBSERVED
 from collsim.tracing import trace
 from collsim.verification import check_contract, initial_buffers, verify

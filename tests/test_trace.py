@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from collsim.collectives import COLLECTIVES
 from collsim.collectives.contracts import block_per_rank, everything, own_block
 from collsim.errors import ScheduleError
+from collsim.ordering import with_acks
 from collsim.program import ALL, Algorithm, Collective, Program, Rank, Recv, Send, Step
-from collsim.schedule import Schedule, with_acks
+from collsim.schedule import Schedule
 from collsim.tracing import trace
 
 BROADCAST = COLLECTIVES["broadcast"]

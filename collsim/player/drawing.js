@@ -8,12 +8,14 @@ const ICONS = {
   on: "M5 2v14l8-7zM13 2h2v14h-2z", full: "M2 2h6v2H4v4H2zM10 2h6v6h-2V4h-4zM2 10h2v4h4v2H2zM14 10h2v6h-6v-2h4z",
   save: "M8 2h2v7h3l-4 4-4-4h3zM3 14h12v2H3z",
 };
+let tickLength = 1; // picoseconds of one tick, the unit of all times below
 const DURATION = 9000; // milliseconds for the longest run at speed 1
 
 const sum = (deltas) => { let v = 0; return Float64Array.from(deltas, (d) => (v += d)); };
 const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 
-export function spell(ps) {
+export function spell(ticks) {
+  const ps = ticks * tickLength;
   if (ps <= 0) return "0 s";
   for (const [scale, unit] of [[1e12, "s"], [1e9, "ms"], [1e6, "µs"], [1e3, "ns"]]) {
     if (ps >= scale) return `${(ps / scale).toPrecision(4)} ${unit}`;
@@ -24,7 +26,8 @@ export function spell(ps) {
 function decode(run) {
   const out = { ...run };
   for (const name of ["src", "dst", "first", "count", "bytes", "released", "started", "left", "arrived", "done",
-    "hopFirst", "hopLink", "hopStart", "hopEnd", "srcStep", "stepLabel"]) {
+    "hopFirst", "hopLink", "hopStart", "hopEnd", "srcStep", "stepLabel",
+    "stepRank", "stepChannel", "stepBegin", "stepEnd", "stepLine", "stepSource"]) {
     out[name] = sum(run[name]);
   }
   const size = run.ranks * run.chunks;

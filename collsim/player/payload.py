@@ -10,6 +10,7 @@ import numpy.typing as npt
 from collsim.critical_path import critical_path
 from collsim.errors import ScenarioError
 from collsim.network import PICOSECONDS, Network
+from collsim.player.source import function_lines
 from collsim.plots import positions
 from collsim.runner import Result, Run
 from collsim.units import spell_bandwidth, spell_size, spell_time
@@ -17,11 +18,14 @@ from collsim.units import spell_bandwidth, spell_size, spell_time
 MOST_MESSAGES: Final = 100_000
 """Messages that one animation holds; more would be a picture of nothing."""
 
+TICKS: Final = 2_000_000
+"""Into how many ticks the longest run is divided, at most about twice as many."""
+
 
 def payload(result: Result, runs: Sequence[Run] | None = None) -> str:
     """Runs of one scenario for the player, to be shown on one clock.
 
-    Times are picoseconds. Columns hold differences of neighbours, which are short.
+    Times count ticks of `tick` picoseconds. Columns hold differences of neighbours: short numbers.
 
     Args:
         result: The scenario's result.
@@ -39,23 +43,26 @@ def payload(result: Result, runs: Sequence[Run] | None = None) -> str:
             "algorithm",
         )
     scenario = result.scenario
+    longest = max(run.timeline.makespan_ps for run in chosen)
+    tick = max(1, longest // TICKS)
     shared = {
+        "tick": tick,
         "id": f"{scenario.digest} {' '.join(run.plan.title for run in chosen)}",
         "question": scenario.question,
         "about": (
             f"{scenario.collective} of {spell_size(scenario.nbytes)}, {scenario.ranks} ranks, "
             f"{result.network.graph.graph.get('name', 'topology')}"
         ),
-        "bound": round(result.bound.seconds * 1e12),
+        "bound": round(result.bound.seconds * 1e12) // tick,
         "boundReason": result.bound.reason,
         "provenance": ", ".join(f"{key} {value}" for key, value in result.provenance.items()),
-        **_places(result.network),
-        "runs": [_run(run) for run in chosen],
+        **_places(result.network, tick),
+        "runs": [_run(run, tick) for run in chosen],
     }
     return json.dumps(shared, ensure_ascii=False, separators=(",", ":"))
 
 
-def _places(network: Network) -> dict[str, Any]:
+def _places(network: Network, tick: int) -> dict[str, Any]:
     """Nodes with their positions, and links between them."""
     where = positions(network)
     ranks = {network.placement[group[0]]: list(group) for group in network.groups}
@@ -79,12 +86,12 @@ def _places(network: Network) -> dict[str, Any]:
         "aspect": float(np.clip(spread[0] / spread[1], 0.4, 2.5)) if spread.all() else 1.0,
         "links": links,
         "linkNames": list(network.links.names),
-        "linkLatency": np.round(network.links.latency * PICOSECONDS).astype(int).tolist(),
+        "linkLatency": np.round(network.links.latency * PICOSECONDS / tick).tolist(),
         "linkRates": [spell_bandwidth(float(rate)) for rate in network.links.bandwidth],
     }  # fmt: skip
 
 
-def _run(run: Run) -> dict[str, Any]:
+def _run(run: Run, tick: int) -> dict[str, Any]:
     schedule, timeline = run.schedule, run.timeline
     steps = schedule.steps
     labels = sorted(set(steps.label))
@@ -97,12 +104,12 @@ def _run(run: Run) -> dict[str, Any]:
     ]
     return {
         "name": run.plan.title,
-        "makespan": timeline.makespan_ps,
+        "makespan": int(_ticks(np.array(timeline.makespan_ps), tick)),
         "spelled": spell_time(timeline.makespan),
         "ranks": schedule.n_ranks,
         "chunks": schedule.n_chunks,
         "held": [[chunks.start, chunks.stop] for chunks in held],
-        "finish": timeline.finish_ps.tolist(),
+        "finish": _ticks(timeline.finish_ps, tick).tolist(),
         "path": [leg.transfer for leg in critical_path(timeline)],
         "busy": (timeline.link_busy_ps / max(1, timeline.makespan_ps)).round(4).tolist(),
         "src": _deltas(schedule.src),
@@ -111,17 +118,32 @@ def _run(run: Run) -> dict[str, Any]:
         "count": _deltas(schedule.chunk_count),
         "bytes": _deltas(schedule.message_bytes(timeline.nbytes)),
         **{
-            name: _deltas(getattr(timeline, name))
+            name: _deltas(_ticks(getattr(timeline, name), tick))
             for name in ("released", "started", "left", "arrived", "done")
         },
         "hopFirst": _deltas(hops.first),
         "hopLink": _deltas(hops.link),
-        "hopStart": _deltas(hops.start),
-        "hopEnd": _deltas(hops.end),
+        "hopStart": _deltas(_ticks(hops.start, tick)),
+        "hopEnd": _deltas(_ticks(hops.end, tick)),
         "srcStep": _deltas(schedule.src_step),
         "stepLabel": _deltas(np.array([number[label] for label in steps.label], np.int64)),
         "labels": labels,
+        "stepRank": _deltas(steps.rank),
+        "stepChannel": _deltas(steps.channel),
+        "stepBegin": _deltas(_ticks(timeline.step_begin, tick)),
+        "stepEnd": _deltas(_ticks(timeline.step_end, tick)),
+        "stepLine": _deltas(steps.line),
+        "stepSource": _deltas(steps.source),
+        "sources": [
+            function_lines(source, int(steps.line[np.argmax(steps.source == i)]))
+            for i, source in enumerate(steps.sources)
+        ],
     }
+
+
+def _ticks(column: npt.NDArray[np.int64], tick: int) -> npt.NDArray[np.int64]:
+    """Times in ticks: finer than any screen shows, and shorter to write than picoseconds."""
+    return np.asarray((column + tick // 2) // tick, np.int64)
 
 
 def _deltas(column: npt.NDArray[np.int64]) -> list[int]:

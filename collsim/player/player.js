@@ -13,7 +13,39 @@ function button(parent, icon, label, act) {
   return made;
 }
 
+// The program of one rank, with the line lit that its current step comes from.
+function codePanel(box, run) {
+  if (!run.sources.some(Boolean)) return null;
+  const panel = element("details", box, { className: "code" });
+  const head = element("summary", panel, { textContent: "The program, at rank " });
+  const rank = element("select", head, { onclick: (e) => e.stopPropagation() });
+  rank.setAttribute("aria-label", "Rank whose line is lit");
+  for (let r = 0; r < run.ranks; r++) element("option", rank, { value: r, textContent: r });
+  const body = element("pre", panel);
+  let shown = -1, seen = "";
+  function light(now) {
+    if (!panel.open) return;
+    let step = -1;
+    for (let s = 0; s < run.stepRank.length; s++) {
+      if (run.stepRank[s] !== Number(rank.value) || run.stepBegin[s] > now) continue;
+      if (step < 0 || run.stepBegin[s] >= run.stepBegin[step]) step = s;
+    }
+    const source = run.sources[step < 0 ? 0 : run.stepSource[step]];
+    const done = step < 0 || run.stepEnd[step] <= now;
+    const key = `${rank.value} ${step} ${done}`;
+    if (key === seen || !source) return;
+    seen = key;
+    if (shown !== source) {
+      body.replaceChildren(...source.text.map((text) => Object.assign(document.createElement("span"), { textContent: `${text}\n` })));
+      shown = source;
+    }
+    source.numbers.forEach((number, i) => body.children[i].classList.toggle("lit", !done && number === run.stepLine[step]));
+  }
+  return { light };
+}
+
 export function createPlayer(root, data) {
+  tickLength = data.tick;
   const runs = data.runs.map(decode);
   const race = runs.length > 1;
   const longest = Math.max(1, ...runs.map((run) => run.makespan));
@@ -59,6 +91,7 @@ export function createPlayer(root, data) {
   paced.setAttribute("aria-pressed", "false");
   button(bar, "save", "Save this picture as PNG", () => savePicture());
   button(bar, "full", "Full screen", () => (document.fullscreenElement ? document.exitFullscreen() : box.requestFullscreen()));
+  const code = race ? null : codePanel(box, runs[0]);
   element("footer", box, { textContent: `predicted; lower bound ${spell(data.bound)} (${data.boundReason}); ${data.provenance}` });
 
   function look() {
@@ -86,7 +119,8 @@ export function createPlayer(root, data) {
     shown.textContent = `${spell(state.now)} of ${spell(longest)}`;
     const text = runs.map((run) => (race ? `${run.name}: ` : "") + narration(run, state.now)).join("\n");
     if (said.textContent !== text) { said.textContent = text; said.style.whiteSpace = "pre-line"; }
-    Object.assign(box.dataset, { time: Math.round(state.now), playing: state.playing, active });
+    code?.light(state.now);
+    Object.assign(box.dataset, { time: Math.round(state.now * tickLength), playing: state.playing, active });
   }
 
   function tick(stamp) {
@@ -150,6 +184,7 @@ export function createPlayer(root, data) {
 
   box.addEventListener("keydown", (e) => {
     e.stopPropagation(); // the app around has keys of its own
+    if (e.target.closest("summary")) return;
     const acts = { " ": toggle, ArrowRight: () => step(1), ArrowLeft: () => step(-1), Home: () => seek(0), End: () => seek(longest) };
     if (e.target.tagName === "SELECT" || (e.target.tagName === "INPUT" && e.key !== " ") || !acts[e.key]) return;
     e.preventDefault();
