@@ -48,8 +48,13 @@ def test_columns_are_the_timelines_own() -> None:
             lines = shown["sources"][source]
             text = lines["text"][lines["numbers"].index(lit[step])]
             assert "yield" in text
-        labels = [shown["labels"][i] for i in np.cumsum(shown["stepLabel"])]
+        numbers = iter(np.cumsum(shown["labelNumbers"]).tolist())
+        labels = [
+            re.sub("#", lambda _, of=numbers: str(next(of)), shown["labels"][i])
+            for i in np.cumsum(shown["stepLabel"])
+        ]
         assert labels == one.schedule.steps.label
+        assert next(numbers, None) is None
     assert found["runs"][0]["held"] == [[0, 4], [0, 0], [0, 0], [0, 0]]
 
 

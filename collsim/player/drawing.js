@@ -27,7 +27,7 @@ function decode(run) {
   const out = { ...run };
   for (const name of ["src", "dst", "first", "count", "bytes", "released", "started", "left", "arrived", "done",
     "hopFirst", "hopLink", "hopStart", "hopEnd", "srcStep", "stepLabel",
-    "stepRank", "stepChannel", "stepBegin", "stepEnd", "stepLine", "stepSource"]) {
+    "labelNumbers", "stepRank", "stepChannel", "stepBegin", "stepEnd", "stepLine", "stepSource"]) {
     out[name] = sum(run[name]);
   }
   const size = run.ranks * run.chunks;
@@ -44,6 +44,9 @@ function decode(run) {
       if (out.done[t] < out.has[cell]) { out.has[cell] = out.done[t]; out.comes[cell] = begins; }
     }
   }
+  out.labelFirst = new Int32Array(out.stepLabel.length + 1); // where each step's numbers begin
+  const gaps = run.labels.map((text) => text.split("#").length - 1);
+  out.stepLabel.forEach((which, s) => { out.labelFirst[s + 1] = out.labelFirst[s] + gaps[which]; });
   out.onPath = new Uint8Array(out.src.length);
   run.path.forEach((t) => { out.onPath[t] = 1; });
   out.order = Array.from(out.started.keys()).sort((a, b) => out.started[a] - out.started[b] || b - a);
@@ -230,6 +233,12 @@ function drawMatrix(canvas, run, now, look) {
   }
 }
 
+// A step's label: its text with the numbers filled in.
+function label(run, step) {
+  let next = run.labelFirst[step];
+  return run.labels[run.stepLabel[step]].replace(/#/g, () => run.labelNumbers[next++]).replace(/№/g, "#");
+}
+
 // What the algorithm itself says about the messages under way: the one sent last, first.
 function narration(run, now) {
   if (now >= run.makespan) {
@@ -240,7 +249,7 @@ function narration(run, now) {
   for (let i = run.order.length - 1; i >= 0 && said.length < 2; i--) {
     const t = run.order[i];
     if (run.started[t] > now || run.done[t] <= now) continue;
-    const text = run.labels[run.stepLabel[run.srcStep[t]]];
+    const text = label(run, run.srcStep[t]);
     if (text && !said.includes(text)) said.push(text);
   }
   return said.join(" · ");

@@ -1,6 +1,7 @@
 """Runs as the player reads them: flat columns of integers, differences of neighbours, in JSON."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,6 +18,8 @@ from collsim.units import spell_bandwidth, spell_size, spell_time
 
 MOST_MESSAGES: Final = 100_000
 """Messages that one animation holds; more would be a picture of nothing."""
+
+_NUMBER: Final = re.compile(r"\d+")
 
 TICKS: Final = 2_000_000
 """Into how many ticks the longest run is divided, at most about twice as many."""
@@ -94,8 +97,6 @@ def _places(network: Network, tick: int) -> dict[str, Any]:
 def _run(run: Run, tick: int) -> dict[str, Any]:
     schedule, timeline = run.schedule, run.timeline
     steps = schedule.steps
-    labels = sorted(set(steps.label))
-    number = {label: i for i, label in enumerate(labels)}
     hops = timeline.hops
     assert hops is not None, "simulated runs know their hops"
     held = [
@@ -126,8 +127,7 @@ def _run(run: Run, tick: int) -> dict[str, Any]:
         "hopStart": _deltas(_ticks(hops.start, tick)),
         "hopEnd": _deltas(_ticks(hops.end, tick)),
         "srcStep": _deltas(schedule.src_step),
-        "stepLabel": _deltas(np.array([number[label] for label in steps.label], np.int64)),
-        "labels": labels,
+        **_labels(steps.label),
         "stepRank": _deltas(steps.rank),
         "stepChannel": _deltas(steps.channel),
         "stepBegin": _deltas(_ticks(timeline.step_begin, tick)),
@@ -138,6 +138,21 @@ def _run(run: Run, tick: int) -> dict[str, Any]:
             function_lines(source, int(steps.line[np.argmax(steps.source == i)]))
             for i, source in enumerate(steps.sources)
         ],
+    }
+
+
+def _labels(labels: Sequence[str]) -> dict[str, Any]:
+    """Labels as texts with gaps, and the numbers that fill them: most differ in numbers only."""
+    texts: dict[str, int] = {}
+    which: list[int] = []
+    numbers: list[int] = []
+    for label in labels:
+        which.append(texts.setdefault(_NUMBER.sub("#", label.replace("#", "№")), len(texts)))
+        numbers.extend(int(digits) for digits in _NUMBER.findall(label))
+    return {
+        "labels": list(texts),
+        "stepLabel": _deltas(np.array(which, np.int64)),
+        "labelNumbers": _deltas(np.array(numbers, np.int64)),
     }
 
 
