@@ -27,7 +27,7 @@ def ordered(schedule: Schedule) -> Schedule:
     return replace(schedule, round=rounds, rendezvous_deadlock=deadlock)
 
 
-def _following(steps: Steps) -> Ints:
+def following_steps(steps: Steps) -> Ints:
     """The step after each one on its channel, −1 for the last."""
     follows = np.full(len(steps), -1, np.int64)
     has_previous = np.flatnonzero(steps.previous >= 0)
@@ -56,7 +56,7 @@ def _depths(schedule: Schedule) -> Ints:
     that send what it receives.
     """
     steps = schedule.steps
-    following = _following(steps)
+    following = following_steps(steps)
     unblocks = following[schedule.dst_step]
     counts, followed = unblocks >= 0, np.flatnonzero(following >= 0)
     before = np.concatenate([schedule.src_step[counts], followed])
@@ -85,7 +85,7 @@ def _rounds(schedule: Schedule) -> tuple[Ints, str]:
     ids = np.arange(len(schedule))
     ends = np.concatenate([schedule.src_step, schedule.dst_step])
     touching, first = _grouped(ends, np.concatenate([ids, ids]), len(steps))
-    following = _packed(_following(steps))
+    following = _packed(following_steps(steps))
     src_step, dst_step = _packed(schedule.src_step), _packed(schedule.dst_step)
     undone = _packed(np.bincount(ends, minlength=len(steps)))
     start, begun = _packed(np.zeros_like(ids)), _packed(np.zeros_like(ids))

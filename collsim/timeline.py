@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from collsim.errors import SimulationStalled
 from collsim.schedule import Ints, Schedule
 
 if TYPE_CHECKING:
@@ -193,3 +194,19 @@ class Timeline:
                 "label": [schedule.steps.label[step] for step in schedule.src_step.tolist()],
             }
         ).rename_axis("transfer")
+
+
+def refuse_stall(schedule: Schedule, done: Ints, step_begin: Ints) -> None:
+    """Say how many messages were never delivered, and where the first of them stands.
+
+    Raises:
+        SimulationStalled: Always.
+    """
+    missing = int(np.flatnonzero(done == UNOBSERVED)[0])
+    ends = {"sender": schedule.src_step[missing], "receiver": schedule.dst_step[missing]}
+    begun = [who for who, step in ends.items() if step_begin[step] != UNOBSERVED]
+    lacking = f"only its {begun[0]} has begun it" if begun else "neither end has begun it"
+    raise SimulationStalled(
+        f"{schedule.algorithm}: {int((done != UNOBSERVED).sum())} of {len(schedule)} messages were "
+        f"delivered, then all ranks waited; {schedule[missing]} never moved ({lacking})"
+    )

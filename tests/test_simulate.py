@@ -136,7 +136,7 @@ def test_below_the_eager_limit_it_runs_and_above_it_stalls_with_a_message() -> N
         yield Recv(left, left), Recv(left, range(0))
 
     mixed = trace(GATHER_ALL, one_large, 4)
-    with pytest.raises(SimulationStalled, match=r"0 of 8 messages were delivered.*only its src"):
+    with pytest.raises(SimulationStalled, match=r"0 of 8 messages were delivered.*only its sender"):
         simulate(mixed, on_star(4, eager_limit=0), 1000)
 
 
@@ -282,11 +282,13 @@ def programs() -> list[Program]:
     return [row.program for row in BROADCAST.algorithms.values() if row.channels == 1]
 
 
+# On several channels messages meet, and ties go by the numbers of ranks.
+SINGLE = [n for n, row in BROADCAST.algorithms.items() if row.channels == 1 and not row.prepare]
+
+
 @given(st.data())
 def test_the_root_does_not_matter_on_a_symmetric_network(data: st.DataObject) -> None:
-    name = data.draw(
-        st.sampled_from([n for n, row in BROADCAST.algorithms.items() if not row.prepare])
-    )
+    name = data.draw(st.sampled_from(SINGLE))
     algorithm = BROADCAST.algorithms[name]
     p = data.draw(st.integers(2, 9).filter(algorithm.ranks.allows))
     segments = data.draw(st.integers(1, 4))

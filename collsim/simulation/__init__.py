@@ -13,12 +13,12 @@ and the time that programs compute.
 
 import numpy as np
 
-from collsim.errors import ScheduleError, SimulationStalled
+from collsim.errors import ScheduleError
 from collsim.network import Network
-from collsim.schedule import Ints, Schedule
+from collsim.schedule import Schedule
 from collsim.simulation.links import FairLinks, FifoLinks
 from collsim.simulation.world import Steps, World
-from collsim.timeline import UNOBSERVED, Hops, Timeline
+from collsim.timeline import UNOBSERVED, Hops, Timeline, refuse_stall
 
 
 def simulate(schedule: Schedule, network: Network, nbytes: int) -> Timeline:
@@ -46,7 +46,7 @@ def simulate(schedule: Schedule, network: Network, nbytes: int) -> Timeline:
     world.env.run()
     done = np.array(world.times["done"], np.int64)
     if (done == UNOBSERVED).any():
-        _report_stall(schedule, done, steps)
+        refuse_stall(schedule, done, np.array(steps.begin_time, np.int64))
     return Timeline(
         schedule=schedule,
         kind="predicted",
@@ -64,17 +64,4 @@ def simulate(schedule: Schedule, network: Network, nbytes: int) -> Timeline:
             latency_ps=workload.latency_ps,
             link_names=network.links.names,
         ),
-    )
-
-
-def _report_stall(schedule: Schedule, done: Ints, steps: Steps) -> None:
-    """SimPy ends quietly when processes are stuck: say how many, and where one stands."""
-    missing = int(np.flatnonzero(done == UNOBSERVED)[0])
-    begun = [
-        side for side in ("src", "dst") if steps.has_begun(getattr(steps, f"{side}_step")[missing])
-    ]
-    lacking = "neither end has begun it" if not begun else f"only its {begun[0]} has begun it"
-    raise SimulationStalled(
-        f"{schedule.algorithm}: {int((done != UNOBSERVED).sum())} of {len(schedule)} messages were "
-        f"delivered, then all ranks waited; {schedule[missing]} never moved ({lacking})"
     )

@@ -108,7 +108,7 @@ class FairLinks:
         for flow, rate in rates.items():
             if rate == self.rate[flow]:
                 continue
-            self.remaining[flow] -= self.rate[flow] * ((now - self.since[flow]) / PICOSECONDS)
+            self.remaining[flow] -= self.rate[flow] * (float(now - self.since[flow]) / PICOSECONDS)
             self.rate[flow], self.since[flow] = rate, now
             end = now + max(0, ceil(self.remaining[flow] * PICOSECONDS / rate))
             if flow in self.leaving:
