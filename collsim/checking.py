@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from collsim.cluster import build_network
+from collsim.engines import play
 from collsim.errors import ContractError, ScenarioError
 from collsim.gloo import Execution, GlooServer, RankGroup
 from collsim.planning import Plan, plans, verified_schedule
 from collsim.runner import provenance
 from collsim.scenario import Scenario
 from collsim.schedule import Schedule
-from collsim.simulation import simulate
+from collsim.timeline import Timeline
 from collsim.verification import Buffers, check_contract, initial_buffers
 
 MAX_RANKS = 64
@@ -53,11 +54,12 @@ class Checked:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """All real runs of a scenario."""
+    """All real runs of a scenario, what was left out, and the predicted timelines."""
 
     scenario: Scenario
     checked: tuple[Checked, ...]
     skipped: tuple[tuple[str, str], ...]
+    predicted: tuple[Timeline, ...]
 
     @property
     def tensors_equal(self) -> bool:
@@ -67,7 +69,7 @@ class CheckResult:
     def to_mapping(self) -> dict[str, Any]:
         """What `check --json` writes."""
         return {
-            "provenance": provenance(self.scenario),
+            "provenance": provenance(self.scenario, self.predicted),
             "scenario": self.scenario.model_dump(mode="json"),
             "tensors_equal": self.tensors_equal,
             "algorithms": [
@@ -105,16 +107,18 @@ def check(
     _check_size(scenario)
     network = build_network(scenario)
     found, skipped = plans(scenario, network)
-    checked = []
+    checked: list[Checked] = []
+    predicted: list[Timeline] = []
     with GlooServer() as server, server.group(scenario.ranks, timeout=timeout) as group:
         for plan in found:
             progress(plan.title)
             schedule = verified_schedule(scenario, plan)
-            predicted = simulate(schedule, network, scenario.nbytes).makespan
+            timeline = play(scenario.engine, schedule, network, scenario.nbytes)
+            predicted.append(timeline)
             for how, execution in _executions(scenario, plan, schedule, group):
                 title = f"{plan.title} ({how})"
-                checked.append(_compare(scenario, schedule, title, execution, predicted))
-    return CheckResult(scenario, tuple(checked), tuple(skipped))
+                checked.append(_compare(scenario, schedule, title, execution, timeline.makespan))
+    return CheckResult(scenario, tuple(checked), tuple(skipped), tuple(predicted))
 
 
 def _check_size(scenario: Scenario) -> None:

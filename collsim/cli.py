@@ -62,12 +62,22 @@ def commands() -> None:
 @FILE
 @SETTINGS
 @JSON
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "simpy", "replay"]),
+    default="auto",
+    help="The model in SimPy, or compiled; both give the same.",
+)
 @click.option("--sketch", is_flag=True, help="Draw who sends and receives when, as text.")
-def run(file: Path, settings: tuple[str, ...], json_file: Path | None, sketch: bool) -> None:
+def run(
+    file: Path, settings: tuple[str, ...], json_file: Path | None, engine: str, sketch: bool
+) -> None:
     """Simulate the scenario in FILE and compare its algorithms."""
     from collsim import report, runner
     from collsim.export import result_mapping, to_json, write_whole
 
+    if engine != "auto":
+        settings = (*settings, f"engine={engine}")
     scenario = _load(file, settings)
     result = _with_progress(lambda progress: runner.run(scenario, progress), "simulating")
     screen = report.console()

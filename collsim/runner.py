@@ -1,6 +1,6 @@
 """Run a scenario: trace each algorithm, verify it, simulate it, and hold it to its bound."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -11,11 +11,11 @@ from collsim.cost.exact import exact_ps
 from collsim.cost.ideal import Ideal
 from collsim.cost.textbook import textbook_seconds
 from collsim.critical_path import spell_path
+from collsim.engines import play
 from collsim.network import Model, Network, picoseconds
 from collsim.planning import Plan, plans, verified_schedule
 from collsim.scenario import Scenario
 from collsim.schedule import Schedule
-from collsim.simulation import simulate
 from collsim.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Result:
     @property
     def provenance(self) -> dict[str, str]:
         """What made these numbers."""
-        return provenance(self.scenario)
+        return provenance(self.scenario, [run.timeline for run in self.runs])
 
     @property
     def best(self) -> Run:
@@ -81,14 +81,14 @@ class Result:
         return pd.DataFrame(self.rows())
 
 
-def provenance(scenario: Scenario) -> dict[str, str]:
-    """What makes a scenario's numbers: version, scenario, model, protocol."""
-    options = scenario.network
+def provenance(scenario: Scenario, timelines: Iterable[Timeline]) -> dict[str, str]:
+    """What makes a scenario's numbers: version, scenario, model, protocol, engine."""
     return {
         "collsim": version("collsim"),
         "scenario": scenario.digest,
-        "model": f"{options.sharing}, engine simpy",
-        "protocol": options.protocol,
+        "model": scenario.network.sharing,
+        "protocol": scenario.network.protocol,
+        "engine": " and ".join(sorted({timeline.engine for timeline in timelines})),
     }
 
 
@@ -136,7 +136,7 @@ def run(scenario: Scenario, progress: Callable[[str], None] = lambda title: None
     for plan in found:
         progress(plan.title)
         schedule = verified_schedule(scenario, plan)
-        timeline = simulate(schedule, network, scenario.nbytes)
+        timeline = play(scenario.engine, schedule, network, scenario.nbytes)
         textbook = textbook_seconds(
             scenario.collective, plan.choice.name, scenario.ranks, scenario.nbytes, plan.segments,
             loggp, plan.parameters,

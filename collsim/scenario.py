@@ -113,6 +113,7 @@ class Scenario(_Strict):
     dtype: Literal[tuple(DTYPES)] = "uint8"  # type: ignore[valid-type]
     fill: Literal["random", "ones"] = "random"
     acks: bool = False
+    engine: Literal["auto", "simpy", "replay"] = "auto"
     segment: Annotated[Size, Field(ge=1)] | Literal["best"] = "best"
     topology: dict[str, Any]
     placement: Literal["block", "round_robin"] | tuple[str, ...] = "block"

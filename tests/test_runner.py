@@ -90,6 +90,21 @@ def test_acknowledgements_make_serial_senders_wait_for_delivery() -> None:
     assert len(acked.schedule) == 4
 
 
+def test_engines_give_the_same_and_say_which_they_are() -> None:
+    simpy, compiled = (result_of(engine=engine, algorithm="all") for engine in ("simpy", "replay"))
+    for slow, fast in zip(simpy.runs, compiled.runs, strict=True):
+        assert (slow.timeline.done == fast.timeline.done).all()
+    assert simpy.provenance["engine"] == "simpy"
+    assert compiled.provenance["engine"] == "replay (compiled)"
+
+
+def test_large_runs_take_the_compiled_engine_by_themselves() -> None:
+    large = result_of(algorithm="chain", ranks=64, segment="2 KiB")
+    assert len(large.runs[0].schedule) > 20_000
+    assert large.provenance["engine"] == "replay (compiled)"
+    assert result_of().provenance["engine"] == "simpy"
+
+
 def test_all_leaves_out_what_is_not_made_for_this_number_of_ranks_and_says_so() -> None:
     result = result_of(algorithm="all", ranks=6, nbytes=6)
     reasons = dict(result.skipped)

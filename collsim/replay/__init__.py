@@ -80,7 +80,7 @@ def replay(schedule: Schedule, network: Network, nbytes: int) -> Timeline:
     return Timeline(
         schedule=schedule,
         kind="predicted",
-        engine=f"replay ({how}), {network.model.sharing}, {network.model.protocol}",
+        engine=f"replay ({how})",
         nbytes=nbytes,
         released=column(m, RELEASED, n),
         started=column(m, STARTED, n),

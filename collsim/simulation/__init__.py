@@ -50,7 +50,7 @@ def simulate(schedule: Schedule, network: Network, nbytes: int) -> Timeline:
     return Timeline(
         schedule=schedule,
         kind="predicted",
-        engine=f"simpy, {network.model.sharing}, {network.model.protocol}",
+        engine="simpy",
         nbytes=nbytes,
         **{name: np.array(column, np.int64) for name, column in world.times.items()},
         step_begin=np.array(steps.begin_time, np.int64),
