@@ -182,12 +182,9 @@ def test_the_comparison_notices_a_broken_rule(fault: str, monkeypatch: pytest.Mo
     nbytes = 1001
     assert difference(simulate(schedule, network, nbytes), replay(schedule, network, nbytes)) == ""
     if fault == "tie rule":
-        from collsim.replay.memory import KEY, TIME
 
-        def later_first(m, one: int, other: int) -> bool:
-            if m[m[TIME] + one] != m[m[TIME] + other]:
-                return bool(m[m[TIME] + one] < m[m[TIME] + other])
-            return bool(m[m[KEY] + one] > m[m[KEY] + other])
+        def later_first(time: int, key: int, other_time: int, other_key: int) -> bool:
+            return time < other_time or (time == other_time and key > other_key)
 
         monkeypatch.setattr(heap, "comes_before", later_first)
         broken = replay(schedule, network, nbytes)

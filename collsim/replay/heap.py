@@ -1,28 +1,27 @@
 """A binary heap of event slots, ordered by (time, key), whose entries can be moved.
 
 Every transfer has two slots: what it does next, and when its last byte leaves. One more slot is for
-sharing links anew.
+sharing links anew. Where columns begin is read once a call, which is most of what a call costs.
 """
 
 from collsim.replay.memory import KEY, PLACE, SIZE, SLOT, TIME, Memory
 
 
-def comes_before(m: Memory, one: int, other: int) -> bool:
-    """Whether slot `one` is earlier than slot `other`."""
-    if m[m[TIME] + one] != m[m[TIME] + other]:
-        return bool(m[m[TIME] + one] < m[m[TIME] + other])
-    return bool(m[m[KEY] + one] < m[m[KEY] + other])
+def comes_before(time: int, key: int, other_time: int, other_key: int) -> bool:
+    """The rule for ties: at one time, the lower key first."""
+    return time < other_time or (time == other_time and key < other_key)
 
 
 def put(m: Memory, slot: int, time: int, key: int) -> None:
     """Add a slot, or move it if it is there already."""
-    if m[m[PLACE] + slot] < 0:
-        m[m[PLACE] + slot] = m[SIZE]
-        m[m[SLOT] + m[SIZE]] = slot
+    place = m[m[PLACE] + slot]
+    if place < 0:
+        place = m[SIZE]
         m[SIZE] += 1
     m[m[TIME] + slot] = time
     m[m[KEY] + slot] = key
-    sift_down(m, sift_up(m, m[m[PLACE] + slot]))
+    place = sift_up(m, slot, place)
+    sift_down(m, slot, place)
 
 
 def take(m: Memory) -> int:
@@ -31,39 +30,45 @@ def take(m: Memory) -> int:
     m[SIZE] -= 1
     m[m[PLACE] + first] = -1
     if m[SIZE] > 0:
-        last = m[m[SLOT] + m[SIZE]]
-        m[m[SLOT]] = last
-        m[m[PLACE] + last] = 0
-        sift_down(m, 0)
+        sift_down(m, m[m[SLOT] + m[SIZE]], 0)
     return int(first)
 
 
-def sift_up(m: Memory, place: int) -> int:
-    """Move the slot at `place` up to where it belongs; return where that is."""
-    slot = m[m[SLOT] + place]
+def sift_up(m: Memory, slot: int, place: int) -> int:
+    """Move a slot from `place` up to where it belongs; return where that is."""
+    slots, places, times, keys = m[SLOT], m[PLACE], m[TIME], m[KEY]
+    time, key = m[times + slot], m[keys + slot]
     while place > 0:
-        above = (place - 1) // 2
-        if not comes_before(m, slot, m[m[SLOT] + above]):
+        above = (place - 1) >> 1
+        other = m[slots + above]
+        if not comes_before(time, key, m[times + other], m[keys + other]):
             break
-        m[m[SLOT] + place] = m[m[SLOT] + above]
-        m[m[PLACE] + m[m[SLOT] + place]] = place
+        m[slots + place] = other
+        m[places + other] = place
         place = above
-    m[m[SLOT] + place] = slot
-    m[m[PLACE] + slot] = place
+    m[slots + place] = slot
+    m[places + slot] = place
     return place
 
 
-def sift_down(m: Memory, place: int) -> None:
-    """Move the slot at `place` down to where it belongs."""
-    slot = m[m[SLOT] + place]
-    while 2 * place + 1 < m[SIZE]:
-        below = 2 * place + 1
-        if below + 1 < m[SIZE] and comes_before(m, m[m[SLOT] + below + 1], m[m[SLOT] + below]):
-            below += 1
-        if not comes_before(m, m[m[SLOT] + below], slot):
+def sift_down(m: Memory, slot: int, place: int) -> None:
+    """Move a slot from `place` down to where it belongs."""
+    slots, places, times, keys, size = m[SLOT], m[PLACE], m[TIME], m[KEY], m[SIZE]
+    time, key = m[times + slot], m[keys + slot]
+    below = 2 * place + 1
+    while below < size:
+        other = m[slots + below]
+        other_time, other_key = m[times + other], m[keys + other]
+        if below + 1 < size:
+            right = m[slots + below + 1]
+            if comes_before(m[times + right], m[keys + right], other_time, other_key):
+                below += 1
+                other, other_time, other_key = right, m[times + right], m[keys + right]
+        if not comes_before(other_time, other_key, time, key):
             break
-        m[m[SLOT] + place] = m[m[SLOT] + below]
-        m[m[PLACE] + m[m[SLOT] + place]] = place
+        m[slots + place] = other
+        m[places + other] = place
         place = below
-    m[m[SLOT] + place] = slot
-    m[m[PLACE] + slot] = place
+        below = 2 * place + 1
+    m[slots + place] = slot
+    m[places + slot] = place
