@@ -16,11 +16,11 @@ import numpy.typing as npt
 from collsim.cluster import build_network
 from collsim.engines import play
 from collsim.errors import ContractError, ScenarioError
-from collsim.gloo import Execution, GlooServer, RankGroup
+from collsim.gloo import Execution, GlooServer, RankGroup, native_wire_bytes, wire_bytes
 from collsim.planning import Plan, plans, verified_schedule
 from collsim.runner import provenance
 from collsim.scenario import Scenario
-from collsim.schedule import Schedule
+from collsim.schedule import Ints, Schedule
 from collsim.timeline import Timeline
 from collsim.verification import Buffers, check_contract, initial_buffers
 
@@ -37,6 +37,10 @@ class Checked:
         title: The algorithm, and how it was run.
         tensors_equal: Whether every rank holds, byte for byte, what it should.
         difference: What differs, "" if nothing.
+        bytes_equal: Whether the kernel counted, between every pair, just the bytes that the
+            schedule makes, headers and control messages included.
+        wire_predicted: Bytes between each pair that should be sent, row sends, column receives.
+        wire_measured: Those that were received.
         measured: Seconds from the barrier until the last rank was done, on loopback.
         predicted: Makespan (s) on the scenario's network.
         before: Each rank's tensor at the start, as far as it is small enough to show.
@@ -46,6 +50,9 @@ class Checked:
     title: str
     tensors_equal: bool
     difference: str
+    bytes_equal: bool
+    wire_predicted: Ints
+    wire_measured: Ints
     measured: float
     predicted: float
     before: tuple[str, ...]
@@ -66,17 +73,26 @@ class CheckResult:
         """Whether all runs gave the right tensors."""
         return all(one.tensors_equal for one in self.checked)
 
+    @property
+    def bytes_equal(self) -> bool:
+        """Whether all runs sent the predicted bytes between every pair."""
+        return all(one.bytes_equal for one in self.checked)
+
     def to_mapping(self) -> dict[str, Any]:
         """What `check --json` writes."""
         return {
             "provenance": provenance(self.scenario, self.predicted),
             "scenario": self.scenario.model_dump(mode="json"),
             "tensors_equal": self.tensors_equal,
+            "bytes_equal": self.bytes_equal,
             "algorithms": [
                 {
                     "algorithm": one.title,
                     "tensors_equal": one.tensors_equal,
                     "difference": one.difference,
+                    "bytes_equal": one.bytes_equal,
+                    "wire_bytes_predicted": one.wire_predicted.tolist(),
+                    "wire_bytes_measured": one.wire_measured.tolist(),
                     "measured_s": one.measured,
                     "predicted_s": one.predicted,
                 }
@@ -174,6 +190,7 @@ def _compare(
     scenario: Scenario, schedule: Schedule, title: str, execution: Execution, predicted: float
 ) -> Checked:
     inputs = inputs_of(scenario, schedule)
+    predict = native_wire_bytes if "native" in execution.timeline.engine else wire_bytes
     difference = ""
     try:
         check_contract(schedule, scenario.nbytes, execution.buffers, inputs=inputs)
@@ -183,6 +200,9 @@ def _compare(
         title=title,
         tensors_equal=not difference,
         difference=difference,
+        bytes_equal=bool((predict(schedule, scenario.nbytes) == execution.wire).all()),
+        wire_predicted=predict(schedule, scenario.nbytes),
+        wire_measured=execution.wire,
         measured=execution.makespan,
         predicted=predicted,
         before=tuple(_spell(scenario, buffer) for buffer in inputs),

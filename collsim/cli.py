@@ -205,7 +205,7 @@ def check(file: Path, settings: tuple[str, ...], json_file: Path | None, timeout
     report.console().print(report.check_report(checked))
     if json_file:
         write_whole(json_file, to_json(checked.to_mapping()))
-    if not checked.tensors_equal:
+    if not (checked.tensors_equal and checked.bytes_equal):
         sys.exit(1)
 
 

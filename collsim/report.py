@@ -14,7 +14,7 @@ from collsim.timeline import Timeline
 from collsim.units import spell_bandwidth, spell_size, spell_time
 
 if TYPE_CHECKING:
-    from collsim.checking import CheckResult
+    from collsim.checking import Checked, CheckResult
 
 
 def result_report(result: Result, width: int = 110) -> RenderableType:
@@ -117,12 +117,14 @@ def check_report(result: "CheckResult") -> RenderableType:
     table = Table(header_style="bold", box=None, pad_edge=False)
     table.add_column("algorithm")
     table.add_column("tensors")
+    table.add_column("bytes on the wire")
     table.add_column("measured on loopback", justify="right")
-    table.add_column("predicted on the scenario's network", justify="right")
+    table.add_column("predicted", justify="right")
     for one in result.checked:
         table.add_row(
             one.title,
-            Text("equal", "green") if one.tensors_equal else Text("DIFFER", "bold red"),
+            _verdict(one.tensors_equal),
+            _verdict(one.bytes_equal),
             spell_time(one.measured),
             spell_time(one.predicted),
         )
@@ -137,10 +139,28 @@ def check_report(result: "CheckResult") -> RenderableType:
     remarks += [
         Text(f"{title} left out: it {reason}", "yellow") for title, reason in result.skipped
     ]
+    remarks += [
+        Text(f"{one.title}: {_first_pair(one)}", "red")
+        for one in result.checked
+        if not one.bytes_equal
+    ]
     story = Text(
-        "Loopback has no links: its times show that it ran, not the network's speed.", "dim"
+        "Predicted is on the scenario's network; loopback has no links, so its times show that it "
+        "ran. Bytes between every pair are those of TCP, headers and control messages included.",
+        "dim",
     )
     return Group(heading, table, *remarks, _tensors(result), story)
+
+
+def _verdict(equal: bool) -> Text:
+    return Text("equal", "green") if equal else Text("DIFFER", "bold red")
+
+
+def _first_pair(one: "Checked") -> str:
+    """The first pair of ranks whose bytes are not as predicted."""
+    src, dst = (int(i) for i in np.argwhere(one.wire_predicted != one.wire_measured)[0])
+    predicted, measured = one.wire_predicted[src, dst], one.wire_measured[src, dst]
+    return f"rank {src} sent rank {dst} {measured:,} bytes, {predicted:,} were predicted"
 
 
 def _tensors(result: "CheckResult") -> RenderableType:

@@ -219,6 +219,9 @@ def test_check_shows_tensors_before_and_after(run, tmp_path: Path) -> None:
     ]
     found = json.loads(target.read_text())
     assert [one["tensors_equal"] for one in found["algorithms"]] == [True, True]
+    assert [one["bytes_equal"] for one in found["algorithms"]] == [True, True]
+    native = found["algorithms"][1]["wire_bytes_measured"]
+    assert native == [[0, 100, 100, 0], [48, 0, 0, 100], [48, 0, 0, 0], [0, 48, 0, 0]]
     assert all(one["measured_s"] > 0 for one in found["algorithms"])
 
 

@@ -16,7 +16,15 @@ import pytest
 from collsim.collectives import COLLECTIVES
 from collsim.collectives.contracts import block_per_rank, everything, own_block
 from collsim.errors import ContractError, ExecutionError, ExecutionUnavailable, ScheduleError
-from collsim.gloo import GlooServer, RankGroup, execute, native
+from collsim.gloo import (
+    GlooServer,
+    RankGroup,
+    execute,
+    native,
+    native_wire_bytes,
+    traffic,
+    wire_bytes,
+)
 from collsim.ordering import with_acks
 from collsim.program import Collective, Rank, Recv, Send, Step
 from collsim.schedule import Schedule
@@ -53,6 +61,7 @@ def test_every_algorithm_moves_on_gloo_what_verify_moves(server: GlooServer, p: 
         for schedule in schedules(p):
             for nbytes in (0, 1, p - 1, 1001, 65536):
                 found = group.execute(schedule, nbytes, seed=7)
+                assert (found.wire == wire_bytes(schedule, nbytes)).all(), schedule.algorithm
                 check_contract(schedule, nbytes, found.buffers, seed=7)
                 expected = verify(schedule, nbytes=nbytes, orders=1, seed=7)
                 for rank, (real, moved) in enumerate(zip(found.buffers, expected, strict=True)):
@@ -68,6 +77,7 @@ def test_torchs_own_collectives_agree(server: GlooServer, p: int) -> None:
                 for dtype, nbytes in (("uint8", 0), ("uint8", 1001), ("float32", 4),
                                       ("bfloat16", 4098), ("int64", 65536)):  # fmt: skip
                     found = group.native(schedule, nbytes, dtype=dtype)
+                    assert (found.wire == native_wire_bytes(schedule, nbytes)).all()
                     check_contract(schedule, nbytes, found.buffers)
                     assert found.timeline.finish.shape == (p,)
                     assert (found.timeline.finish > 0).any()
@@ -86,6 +96,45 @@ def test_the_articles_example(server: GlooServer) -> None:
     assert [b.view(np.float32).tolist() for b in inputs] == [[1.0], [0.0], [0.0], [0.0]]
 
 
+# What real gloo was seen to send between each pair, headers and control messages included.
+SEEN = [
+    ("broadcast", 5, 0, [[0, 1000096, 1000096, 0, 1000096], [48, 0, 0, 1000096, 0],
+                         [48, 0, 0, 0, 0], [0, 48, 0, 0, 0], [48, 0, 0, 0, 0]]),
+    ("scatter", 4, 1, [[0, 48, 0, 0], [1000096, 0, 1000096, 1000096],
+                       [0, 48, 0, 0], [0, 48, 0, 0]]),
+    ("all_gather", 4, 0, [[0, 3000576, 0, 288], [288, 0, 3000576, 0],
+                          [0, 288, 0, 3000576], [3000576, 0, 288, 0]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "p", "root", "matrix"), SEEN)
+def test_bytes_of_a_million_byte_collective_are_those_seen_before(
+    server: GlooServer, name: str, p: int, root: int, matrix: list
+) -> None:
+    collective = COLLECTIVES[name]
+    schedule = trace(collective, collective.algorithms["gloo"], p, root=root)
+    assert wire_bytes(schedule, 10**6).tolist() == matrix
+    with server.group(p) as group:
+        assert group.native(schedule, 10**6).wire.tolist() == matrix
+
+
+def test_a_wrong_header_would_be_noticed(
+    server: GlooServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule = trace(BROADCAST, BROADCAST.algorithms["flat"], 3)
+    with server.group(3) as group:
+        found = group.execute(schedule, 100)
+    monkeypatch.setattr(traffic, "FORWARD", 95)
+    assert (found.wire != wire_bytes(schedule, 100)).any()
+
+
+def test_connections_must_have_two_known_ends() -> None:
+    here, there = ("127.0.0.1", 1), ("127.0.0.1", 2)
+    assert traffic.matrix_of([{(here, there): 5}, {(there, here): 7}]).tolist() == [[0, 7], [5, 0]]
+    with pytest.raises(ValueError, match="rank 0 has a connection to .*which no rank has"):
+        traffic.matrix_of([{(here, there): 5}, {}])
+
+
 def test_the_comparison_notices_a_wrong_byte(server: GlooServer) -> None:
     schedule = trace(BROADCAST, BROADCAST.algorithms["binomial"], 3)
     with server.group(3) as group:
@@ -99,6 +148,7 @@ def test_acknowledged_schedules_run_too(server: GlooServer) -> None:
     with server.group(5) as group:
         for schedule in schedules(5):
             found = group.execute(with_acks(schedule), 1000)
+            assert (found.wire == wire_bytes(with_acks(schedule), 1000)).all()
             check_contract(schedule, 1000, found.buffers)
 
 

@@ -7,5 +7,14 @@ needed, and is imported in those processes alone.
 
 from collsim.gloo.execute import GlooServer, RankGroup, execute, native
 from collsim.gloo.plans import Execution
+from collsim.gloo.traffic import native_wire_bytes, wire_bytes
 
-__all__ = ["Execution", "GlooServer", "RankGroup", "execute", "native"]
+__all__ = [
+    "Execution",
+    "GlooServer",
+    "RankGroup",
+    "execute",
+    "native",
+    "native_wire_bytes",
+    "wire_bytes",
+]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from collsim.gloo.ranks import PlannedStep, Record
+from collsim.gloo.traffic import matrix_of
 from collsim.program import Collective
 from collsim.schedule import Ints, Schedule, Source, Steps
 from collsim.timeline import UNOBSERVED, Timeline
@@ -24,11 +25,14 @@ class Execution:
             returned, which for a send may be before delivery.
         buffers: Each rank's memory at the end, as `verify` gives it.
         makespans: Seconds that each repetition took.
+        wire: Bytes that were received between each pair, int64[n_ranks, n_ranks]: row sends,
+            column receives; headers and control messages included.
     """
 
     timeline: Timeline
     buffers: Buffers
     makespans: tuple[float, ...]
+    wire: Ints
 
     @property
     def makespan(self) -> float:
@@ -95,7 +99,8 @@ def put_together(
     makespans = [timeline.makespan for timeline in timelines]
     median = int(np.argsort(makespans, kind="stable")[(len(makespans) - 1) // 2])
     buffers = tuple(own[median].buffer for own in records)
-    return Execution(timelines[median], buffers, tuple(makespans))
+    wire = matrix_of([own[median].received for own in records])
+    return Execution(timelines[median], buffers, tuple(makespans), wire)
 
 
 def _timeline(schedule: Schedule, nbytes: int, engine: str, records: Sequence[Record]) -> Timeline:

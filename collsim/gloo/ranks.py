@@ -2,10 +2,11 @@
 
 import importlib
 import mmap
+import struct
 import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from threading import Thread
@@ -14,9 +15,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from collsim.gloo.traffic import Counts, start_counting, stop_counting
 from collsim.gloo.wire import Closed, receive, send
 
-PROGRESS_BYTES: Final = 128
+TEXT_BYTES: Final = 120
+PROGRESS_BYTES: Final = TEXT_BYTES + 8
+"""Shared memory of a rank: what it is doing, and how often it has met the others."""
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -38,8 +42,21 @@ class Self:
     def says(self, text: str) -> None:
         """Note what this rank is doing, for the case that it does not come back."""
         start = self.rank * PROGRESS_BYTES
-        said = text.encode()[:PROGRESS_BYTES].ljust(PROGRESS_BYTES, b"\0")
-        self.progress[start : start + PROGRESS_BYTES] = said
+        said = text.encode()[:TEXT_BYTES].ljust(TEXT_BYTES, b"\0")
+        self.progress[start : start + TEXT_BYTES] = said
+
+    def meet(self) -> None:
+        """Wait until every rank has met as often, in shared memory: no byte on the network."""
+        times = self._meetings(self.rank) + 1
+        end = (self.rank + 1) * PROGRESS_BYTES
+        self.progress[end - 8 : end] = struct.pack("=Q", times)
+        while any(self._meetings(rank) < times for rank in range(self.n_ranks)):
+            time.sleep(0.0005)
+
+    def _meetings(self, rank: int) -> int:
+        end = (rank + 1) * PROGRESS_BYTES
+        (times,) = struct.unpack("=Q", self.progress[end - 8 : end])
+        return int(times)
 
 
 def serve(
@@ -97,6 +114,7 @@ class Record:
         left: (transfer, when the wait for its send returned).
         done: (transfer, when the wait for its receive returned).
         buffer: Its memory at the end.
+        received: Bytes that each of its connections received.
     """
 
     zero: int
@@ -104,6 +122,7 @@ class Record:
     left: list[tuple[int, int]]
     done: list[tuple[int, int]]
     buffer: Bytes
+    received: Counts = field(default_factory=dict)
 
 
 def run_plan(
@@ -119,9 +138,10 @@ def run_plan(
         tensor = torch.from_numpy(buffer)
         me.says("waiting in the barrier")
         dist.barrier()
+        before = start_counting(me)
         record = Record(time.monotonic_ns(), [], [], [], buffer)
         _run_channels(me, channels, tensor, record)
-        me.says("finished")
+        record.received = stop_counting(me, before)
         records.append(record)
     return records
 
@@ -188,6 +208,7 @@ def run_native(
         own = blocks[me.rank].clone() if collective != "broadcast" else tensor
         me.says("waiting in the barrier")
         dist.barrier()
+        before = start_counting(me)
         me.says(f"torch's {collective}")
         zero = time.monotonic_ns()
         match collective:
@@ -199,6 +220,6 @@ def run_native(
             case "all_gather":
                 dist.all_gather(blocks, own)
         end = time.monotonic_ns()
-        me.says("finished")
-        records.append(Record(zero, [(me.rank, zero, end)], [], [], buffer))
+        counts = stop_counting(me, before)
+        records.append(Record(zero, [(me.rank, zero, end)], [], [], buffer, counts))
     return records

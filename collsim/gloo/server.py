@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from collsim.gloo.ranks import PROGRESS_BYTES, serve
+from collsim.gloo.ranks import PROGRESS_BYTES, TEXT_BYTES, serve
 from collsim.gloo.wire import Closed, receive, send
 
 GRACE: Final = 1.0
@@ -151,7 +151,7 @@ def _blames_a_peer(text: str) -> bool:
 
 def _doing(group: Group, rank: int) -> str:
     start = rank * PROGRESS_BYTES
-    return group.progress[start : start + PROGRESS_BYTES].rstrip(b"\0 ").decode(errors="replace")
+    return group.progress[start : start + TEXT_BYTES].rstrip(b"\0 ").decode(errors="replace")
 
 
 def _state(pid: int) -> str:

@@ -48,6 +48,7 @@ def show(result: CheckResult) -> None:
             {
                 "algorithm": one.title,
                 "tensors": "equal" if one.tensors_equal else one.difference,
+                "bytes on the wire": "equal" if one.bytes_equal else "differ",
                 "measured on loopback": spell_time(one.measured),
                 "predicted on the scenario's network": spell_time(one.predicted),
             }
