@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collsim.collectives import COLLECTIVES
-from collsim.cost.bounds import informing_all, lower_bound
+from collsim.cost import bounds
+from collsim.cost.bounds import informing_all, least_latency, lower_bound
 from collsim.network import Model, Network, connect
 from collsim.simulation import simulate
 from collsim.topology import TOPOLOGIES, override
@@ -67,6 +68,18 @@ def test_a_ring_brings_bytes_in_from_both_sides() -> None:
     assert bound("scatter", network, 10**6) == pytest.approx(2.5e-3)
 
 
+def test_on_large_networks_a_cheaper_bound_is_no_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind, parameters in KINDS:
+        network = network_of(kind, 4, **parameters)
+        exact = least_latency(network)
+        with monkeypatch.context() as patched:
+            patched.setattr(bounds, "MOST_SEARCHED", 1)
+            cheap = least_latency(network)
+        assert 0 < cheap <= exact
+        if kind in ("star", "ring", "full_mesh"):
+            assert cheap == exact
+
+
 def test_one_rank_and_one_host() -> None:
     assert bound("broadcast", network_of("star", 1, hosts=2), 1000) == 0
     alone = network_of("star", 3, hosts=1)
@@ -76,7 +89,7 @@ def test_one_rank_and_one_host() -> None:
         assert found.reason
 
 
-KINDS = [
+KINDS: list[tuple[str, dict]] = [
     ("star", {"hosts": 5}),
     ("line", {"hosts": 4}),
     ("ring", {"hosts": 5}),

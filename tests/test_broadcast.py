@@ -380,7 +380,7 @@ def test_circulant_needs_the_least_rounds_with_one_send_and_one_receive_each(
 @pytest.mark.parametrize(
     ("name", "parameters", "complaint"),
     [
-        ("knomial", {"k": 1}, "k must be at least 2, got 1"),
+        ("knomial", {"k": 1}, "k must be a whole number of at least 2, got 1"),
         ("postal", {"latency": 0.0}, "latency must be above 0, got 0"),
         ("logp_optimal", {"parents": [0, 0]}, "one for each of 6, got 2"),
         ("logp_optimal", {"parents": [0, 0, 0, 9, 1, 1]}, "got 9 for number 3"),

@@ -21,6 +21,9 @@ from collsim.units import spell_time
 MOST_FLOWS: Final = 64
 """How many largest flows are computed for one bound; more only make it a little better."""
 
+MOST_SEARCHED: Final = 2048
+"""Hosts up to which the nearest two are searched for; beyond, a slightly weaker bound is used."""
+
 CLOSE: Final = 1e-9
 """Relative step below which the search for the bound of a scatter ends."""
 
@@ -94,9 +97,20 @@ def least_latency(network: Network) -> float:
     ]
     hosts = set(_rank_hosts(network))
     least = min(found, default=inf)
+    if len(hosts) > MOST_SEARCHED:
+        return min(least, _out_and_in(network, hosts))
     for host in sorted(hosts) if len(hosts) > 1 else ():
         least = min(least, _latency_to_another(network, host, hosts, least))
     return least
+
+
+def _out_and_in(network: Network, hosts: set[str]) -> float:
+    """No route is shorter (s) than the least way out of a host and the least way into another."""
+    edges = network.graph.edges(data=True)
+    out = min(float(about["latency"]) for u, _, about in edges if u in hosts)
+    into = min(float(about["latency"]) for _, v, about in edges if v in hosts)
+    direct = (float(about["latency"]) for u, v, about in edges if u in hosts and v in hosts)
+    return min(out + into, min(direct, default=inf))
 
 
 def _latency_to_another(network: Network, host: str, hosts: set[str], known: float) -> float:

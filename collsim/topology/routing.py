@@ -136,6 +136,8 @@ def _distances(
                 distance[previous] = further
                 missing.discard(previous)
                 queue.append(previous)
+                if not missing:  # all that is nearer than the farthest source is known by now
+                    return distance
     if missing:
         src = next(src for src in sources if src in missing)
         raise ScenarioError(f"there is no path from {src} to {dst}", "topology")
@@ -146,6 +148,8 @@ def _next_hops(
     graph: "nx.DiGraph[str]", table: LinkTable, dst: str, distance: dict[str, int], node: str
 ) -> list[str]:
     """The neighbours of `node` that are one link nearer to `dst`, in the order of the edges."""
+    if distance[node] == 1:  # a switch may have thousands of neighbours
+        return [dst]
     hosts_forward = graph.graph.get("hosts_forward", False)
     return [
         after

@@ -128,8 +128,8 @@ def knomial(me: Rank, k: int = 4) -> Iterator[Step]:
     Reference: Wickramasinghe, Lumsdaine: A Survey of Methods for Collective Communication
         Optimization and Tuning, arXiv:1611.06334, 2016.
     """
-    if k < 2:
-        raise ValueError(f"k must be at least 2, got {k}")
+    if not isinstance(k, int) or k < 2:
+        raise ValueError(f"k must be a whole number of at least 2, got {k!r}")
     span = 1
     while span < me.n_ranks and me.virtual % (span * k) == 0:
         span *= k
