@@ -131,6 +131,20 @@ def test_a_wrong_header_would_be_noticed(
 def test_connections_must_have_two_known_ends() -> None:
     here, there = ("127.0.0.1", 1), ("127.0.0.1", 2)
     assert traffic.matrix_of([{(here, there): 5}, {(there, here): 7}]).tolist() == [[0, 7], [5, 0]]
+    third = ("127.0.0.1", 3)  # two ranks use one port of their own, to different peers
+    shared: list[traffic.Counts] = [
+        {(here, there): 1, (here, third): 2},
+        {(there, here): 3},
+        {(third, here): 4},
+    ]
+    assert traffic.matrix_of(shared).tolist() == [[0, 3, 4], [1, 0, 0], [2, 0, 0]]
+    one_port: list[traffic.Counts] = [
+        {(here, there): 1},
+        {(there, here): 2},
+        {(here, third): 3},
+        {(third, here): 4},
+    ]
+    assert traffic.matrix_of(one_port)[[0, 1, 2, 3], [1, 0, 3, 2]].tolist() == [2, 1, 4, 3]
     with pytest.raises(ValueError, match="rank 0 has a connection to .*which no rank has"):
         traffic.matrix_of([{(here, there): 5}, {}])
 

@@ -106,11 +106,12 @@ def matrix_of(counts: Sequence[Counts]) -> Ints:
     Raises:
         ValueError: A connection has no other end among the ranks.
     """
-    owner = {own: rank for rank, mine in enumerate(counts) for own, _ in mine}
+    # Both addresses: the kernel may give two ranks one port, for connections to different peers.
+    owner = {ends: rank for rank, mine in enumerate(counts) for ends in mine}
     matrix = np.zeros((len(counts), len(counts)), np.int64)
     for rank, mine in enumerate(counts):
-        for (_, peer), count in mine.items():
-            if peer not in owner:
+        for (own, peer), count in mine.items():
+            if (peer, own) not in owner:
                 raise ValueError(f"rank {rank} has a connection to {peer}, which no rank has")
-            matrix[owner[peer], rank] += count
+            matrix[owner[peer, own], rank] += count
     return matrix
