@@ -3,8 +3,10 @@
 import os
 import signal
 import time
+from typing import Any
 
-from collsim.gloo.ranks import Self
+from collsim.gloo import ranks, wire
+from collsim.gloo.progress import Self
 
 
 def hold(me: Self, **_: object) -> int:
@@ -24,11 +26,58 @@ def dies(me: Self, *, rank: int, how: str) -> None:
             case "stopped":
                 os.kill(os.getpid(), signal.SIGSTOP)
             case "aborts":
+                os.write(2, b"first line\nwhat(): 8 vs 4\n")
                 os.abort()
             case "exits":
                 os._exit(3)
             case "raises":
                 raise ZeroDivisionError("by hand")
+            case "raises without a word":
+                raise AssertionError
             case "sleeps":
                 time.sleep(60)
     dist.barrier()
+
+
+def stops_in_its_answer(me: Self, *, rank: int) -> bytes:
+    """Let one rank write a part of a large answer and stop."""
+
+    def write_a_little(descriptor: int, body: memoryview) -> memoryview:
+        os.write(descriptor, body[:1000])
+        os.kill(os.getpid(), signal.SIGSTOP)
+        raise AssertionError("nobody lets it go on")
+
+    if me.rank == rank:
+        wire.write_some = write_a_little
+    return bytes(1 << 20)
+
+
+def dies_in_step(me: Self, *, rank: int, step: int, **plan: Any) -> object:
+    """Run a plan in which one rank is killed when it comes to a step."""
+    run_step = ranks._run_step
+
+    def run_or_die(
+        me: Self, channel: int, planned: ranks.PlannedStep, tensor: Any, record: ranks.Record
+    ) -> None:
+        if me.rank == rank and planned.step == step:
+            me.says(planned.text)
+            os.kill(os.getpid(), signal.SIGKILL)
+        run_step(me, channel, planned, tensor, record)
+
+    ranks._run_step = run_or_die
+    return ranks.run_plan(me, **plan)
+
+
+def changes_its_mind(me: Self, **plan: Any) -> object:
+    """Run a plan after whose first run rank 1 finds a wrong byte in its memory."""
+    run_channels = ranks._run_channels
+    runs = []
+
+    def run_and_spoil(me: Self, channels: Any, tensor: Any, record: ranks.Record) -> None:
+        run_channels(me, channels, tensor, record)
+        runs.append(record)
+        if me.rank == 1 and len(runs) > 1:
+            record.buffer[-1] ^= 1
+
+    ranks._run_channels = run_and_spoil
+    return ranks.run_plan(me, **plan)

@@ -1,28 +1,42 @@
 """The caller's side: start the server and groups of ranks, hand out work, put records together."""
 
-import shutil
+import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any, Final
 
 from collsim.errors import ExecutionError, ExecutionUnavailable, ScheduleError
-from collsim.gloo.plans import Execution, opaque_schedule, plan_ranks, put_together
-from collsim.gloo.server import Failure
-from collsim.gloo.wire import Closed, receive, send
+from collsim.gloo.forks import spell_exit
+from collsim.gloo.plans import Execution, initial_memory, opaque_schedule, plan_ranks, put_together
+from collsim.gloo.watch import Failure
+from collsim.gloo.wire import Closed, Late, encode, receive, send
 from collsim.schedule import Schedule
-from collsim.verification import Buffers, initial_buffers
+from collsim.verification import Buffers
 
 TIMEOUT: Final = 30.0
 """Seconds that a group may take to start, and each piece of work."""
 
+LONGEST_TIMEOUT: Final = 86400.0
+
+IMPORTING: Final = 120.0
+"""Seconds that importing torch may take."""
+
+PATIENCE: Final = 5.0
+"""Seconds beyond a timeout after which the server itself is taken for stuck."""
+
 
 class GlooServer:
     """A process that has imported torch and forks ranks. Use it as a context manager.
+
+    It has one group of ranks at a time. Threads that run groups side by side have one each.
+
+    Attributes:
+        itemsizes: Bytes of an element of each of torch's types, by its name.
 
     Raises:
         ExecutionUnavailable: There is no torch, no gloo in it, or this is not Linux.
@@ -31,10 +45,18 @@ class GlooServer:
     def __init__(self) -> None:
         if sys.platform != "linux":
             raise ExecutionUnavailable(f"real gloo runs need Linux, this is {sys.platform}")
-        command = [sys.executable, "-c", "from collsim.gloo.server import main; main()"]
+        places = [place or os.curdir for place in sys.path]
+        # It finds the modules that are found here, and no others.
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-P", "-m", "collsim.gloo.server"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
         )
+        self.itemsizes: Mapping[str, int] = {}
+        self._has_group = Lock()
+        self._over = ""
 
     @property
     def pid(self) -> int:
@@ -43,16 +65,16 @@ class GlooServer:
 
     def __enter__(self) -> "GlooServer":
         try:
-            kind, detail = self._answer()
+            found = self._answer(IMPORTING)
         except BaseException:
             self.close()
             raise
-        if kind == "missing" or not detail:
+        if isinstance(found, str):
             self.close()
-            why = detail or "this torch was built without gloo"
             raise ExecutionUnavailable(
-                f"real runs need torch with gloo ({why}); install collsim with the extra [gloo]"
+                f"real gloo runs need torch with gloo ({found}): pip install 'collsim[gloo]'"
             )
+        self.itemsizes = found
         return self
 
     def __exit__(
@@ -63,41 +85,59 @@ class GlooServer:
     ) -> None:
         self.close()
 
-    def close(self) -> None:
-        """End the server and, with it, its ranks."""
+    def close(self, patience: float = PATIENCE) -> None:
+        """End the server and, with it, its ranks; kill it after `patience` seconds."""
+        self._over = self._over or "the process that starts ranks has ended; open a new GlooServer"
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             pipe.close()
         try:
-            self._process.wait(timeout=10)
+            self._process.wait(patience)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self._process.kill()  # the kernel kills its ranks when it ends
             self._process.wait()
 
-    def ask(self, *request: object) -> Any:
+    def ask(self, *request: object, timeout: float = TIMEOUT) -> Any:
         """Send a request to the server and wait for its answer.
 
         Raises:
             ExecutionError: A rank failed, or the server did.
         """
+        body = encode(request)
+        if self._over:
+            raise ExecutionError(self._over)
         assert self._process.stdin is not None
+        # What comes before the answer was read, Ctrl-C say, leaves an answer to nobody behind.
+        self._over = "a request was interrupted; open a new GlooServer"
         try:
-            send(self._process.stdin.fileno(), request)
-        except Closed:
-            raise ExecutionError("the process that starts ranks has gone") from None
-        answer = self._answer()
+            send(self._process.stdin.fileno(), body, time.monotonic() + timeout + PATIENCE)
+        except (Closed, Late) as error:
+            raise self._gone(error, timeout) from None
+        answer = self._answer(timeout)
+        self._over = ""
         if isinstance(answer, Failure):
-            where = f" (last seen: {answer.where})" if answer.where else ""
-            raise ExecutionError(f"rank {answer.rank} {answer.what}{where}")
+            failed = ExecutionError(answer.what)
+            if answer.log:
+                failed.add_note(answer.log)
+            raise failed
         return answer
 
-    def _answer(self) -> Any:
+    def _answer(self, timeout: float) -> Any:
         assert self._process.stdout is not None
         try:
-            return receive(self._process.stdout.fileno())
-        except Closed:
-            code = self._process.wait()
-            raise ExecutionError(f"the process that starts ranks ended, exit code {code}") from None
+            return receive(self._process.stdout.fileno(), time.monotonic() + timeout + PATIENCE)
+        except (Closed, Late) as error:
+            raise self._gone(error, timeout) from None
+
+    def _gone(self, error: Closed | Late, timeout: float) -> ExecutionError:
+        """What has become of the server, which is closed now."""
+        if isinstance(error, Late):
+            self.close(patience=0)
+            late = f"did not answer within {timeout + PATIENCE:g} s, so it was killed"
+            return ExecutionError(f"the process that starts ranks {late}")
+        self.close()
+        ended = spell_exit(self._process.returncode)
+        return ExecutionError(f"the process that starts ranks ended: {ended}")
 
     @contextmanager
     def group(self, n_ranks: int, *, timeout: float = TIMEOUT) -> "Iterator[RankGroup]":
@@ -108,29 +148,43 @@ class GlooServer:
             timeout: Seconds that starting may take, and each piece of work.
 
         Raises:
+            ValueError: The server has a group already, or an argument is out of range.
             ExecutionError: A rank died, hung or raised.
         """
-        if n_ranks < 1 or not timeout > 0:
-            raise ValueError(f"n_ranks and timeout must be positive, got {n_ranks} and {timeout}")
-        folder = Path(tempfile.mkdtemp(prefix="collsim-gloo-"))
+        if n_ranks < 1 or not 0 < timeout <= LONGEST_TIMEOUT:
+            raise ValueError(
+                f"n_ranks and timeout must be positive, the timeout at most {LONGEST_TIMEOUT:g} s, "
+                f"got {n_ranks} and {timeout}"
+            )
+        if not self._has_group.acquire(blocking=False):
+            raise ValueError("this server has a group: leave that, or start another GlooServer")
+        group = RankGroup(self, n_ranks, timeout)
         try:
-            self.ask("group", n_ranks, timeout, str(folder))
-            group = RankGroup(self, n_ranks, timeout)
+            self.ask("group", n_ranks, timeout, timeout=timeout)
             yield group
-            if not group.is_broken:
-                self.ask("end")
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            group.over = "this group has ended; open a new group"
+            if self._over:
+                self.close(patience=0)
+            else:
+                self.ask("end")
+            self._has_group.release()
 
 
 class RankGroup:
-    """Ranks that are ready to work. Made by `GlooServer.group`."""
+    """Ranks that are ready to work. Made by `GlooServer.group`.
+
+    Attributes:
+        n_ranks: How many.
+        timeout: Seconds that each piece of work may take.
+        over: Why they can work no more, "" if they can.
+    """
 
     def __init__(self, server: GlooServer, n_ranks: int, timeout: float) -> None:
         self._server = server
         self.n_ranks = n_ranks
         self.timeout = timeout
-        self.is_broken = False
+        self.over = ""
 
     def run(self, function: str, arguments: Sequence[dict[str, Any]]) -> list[Any]:
         """Run ``module:function(self, **arguments[rank])`` on every rank.
@@ -138,11 +192,14 @@ class RankGroup:
         Raises:
             ExecutionError: A rank died, hung or raised; the group is of no more use then.
         """
-        if self.is_broken:
-            raise ExecutionError("a rank of this group has failed before; open a new group")
-        self.is_broken = True
-        answers: list[Any] = self._server.ask("work", function, list(arguments), self.timeout)
-        self.is_broken = False
+        if self.over:
+            raise ExecutionError(self.over)
+        if len(arguments) != self.n_ranks:
+            raise ValueError(f"got arguments for {len(arguments)} ranks of {self.n_ranks}")
+        requests = [encode((function, own)) for own in arguments]
+        self.over = "a piece of work of this group has failed, or is under way; open a new group"
+        answers: list[Any] = self._server.ask("work", requests, self.timeout, timeout=self.timeout)
+        self.over = ""
         return answers
 
     def execute(
@@ -164,13 +221,14 @@ class RankGroup:
             inputs: The initial memory, if it should be something else.
 
         Raises:
+            ValueError: Schedule, group, memory and arguments do not fit together.
             ScheduleError: The schedule deadlocks under rendezvous, and so it does on gloo.
             ExecutionError: A rank died, hung or raised.
         """
         self._check(schedule.n_ranks, repetitions)
         if schedule.rendezvous_deadlock:
             raise ScheduleError(f"gloo would hang: {schedule.rendezvous_deadlock}")
-        memory = inputs or initial_buffers(schedule, nbytes, seed)
+        memory = initial_memory(schedule, nbytes, seed, inputs)
         plans = plan_ranks(schedule, nbytes)
         arguments = [
             {"channels": plan, "memory": own, "repetitions": repetitions}
@@ -200,10 +258,16 @@ class RankGroup:
             inputs: The initial memory, if it should be something else.
 
         Raises:
+            ValueError: Schedule, group, memory and arguments do not fit together.
             ExecutionError: A rank died, hung or raised.
         """
         self._check(schedule.n_ranks, repetitions)
-        memory = inputs or initial_buffers(schedule, nbytes, seed)
+        sizes = self._server.itemsizes
+        if dtype not in sizes:
+            raise ValueError(f"dtype must be one of {', '.join(sizes)}, got {dtype!r}")
+        if nbytes % sizes[dtype]:
+            raise ValueError(f"nbytes must be a multiple of {dtype}'s {sizes[dtype]}, got {nbytes}")
+        memory = initial_memory(schedule, nbytes, seed, inputs)
         collective = schedule.collective
         arguments = [
             {

@@ -12,7 +12,7 @@ from collsim.gloo.traffic import matrix_of
 from collsim.program import Collective
 from collsim.schedule import Ints, Schedule, Source, Steps
 from collsim.timeline import UNOBSERVED, Timeline
-from collsim.verification import Buffers
+from collsim.verification import Buffers, initial_buffers
 
 
 @dataclass(frozen=True)
@@ -40,25 +40,47 @@ class Execution:
         return self.timeline.makespan
 
 
+def initial_memory(schedule: Schedule, nbytes: int, seed: int, inputs: Buffers | None) -> Buffers:
+    """What each rank has at the start: `inputs` if given, else `initial_buffers`.
+
+    Raises:
+        ValueError: `inputs` have the wrong form: a slice of a short one would be cut quietly.
+    """
+    if nbytes < 0:
+        raise ValueError(f"nbytes must be at least 0, got {nbytes}")
+    if inputs is None:
+        return initial_buffers(schedule, nbytes, seed)
+    total = int(schedule.offsets(nbytes)[-1])
+    found = [f"{own.dtype}{[*own.shape]}" for own in inputs]
+    if found != [f"uint8[{total}]"] * schedule.n_ranks:
+        raise ValueError(f"inputs must be {schedule.n_ranks} times uint8[{total}], got {found}")
+    return inputs
+
+
 def plan_ranks(schedule: Schedule, nbytes: int) -> list[list[list[PlannedStep]]]:
     """What each rank does on each channel: [rank][channel] → steps.
 
     Receives of one step stand in the order of transfer numbers, in which the sends of one pair and
     channel match them.
     """
-    offsets = schedule.offsets(nbytes).tolist()
-    sends: list[list[tuple[int, int, int, int]]] = [[] for _ in range(len(schedule.steps))]
-    receives: list[list[tuple[int, int, int, int]]] = [[] for _ in range(len(schedule.steps))]
-    for t in schedule:
-        first, end = offsets[t.chunks.start], offsets[t.chunks.stop]
-        sends[t.src_step].append((t.id, t.dst, first, end))
-        receives[t.dst_step].append((t.id, t.src, first, end))
+    steps, offsets = schedule.steps, schedule.offsets(nbytes)
+    first = offsets[schedule.first_chunk]
+    end = offsets[schedule.first_chunk + schedule.chunk_count]
+    sends: list[list[tuple[int, int, int, int]]] = [[] for _ in range(len(steps))]
+    receives: list[list[tuple[int, int, int, int]]] = [[] for _ in range(len(steps))]
+    columns = (schedule.src, schedule.dst, schedule.src_step, schedule.dst_step, first, end)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    for transfer, (src, dst, src_step, dst_step, begin, stop) in enumerate(rows):
+        sends[src_step].append((transfer, dst, begin, stop))
+        receives[dst_step].append((transfer, src, begin, stop))
     plans: list[list[list[PlannedStep]]] = [
         [[] for _ in range(schedule.n_channels)] for _ in range(schedule.n_ranks)
     ]
-    ranks, channels = schedule.steps.rank.tolist(), schedule.steps.channel.tolist()
-    for step, (rank, channel) in enumerate(zip(ranks, channels, strict=True)):
-        planned = PlannedStep(step, tuple(receives[step]), tuple(sends[step]))
+    places = zip(steps.rank.tolist(), steps.channel.tolist(), steps.position.tolist(), strict=True)
+    for step, (rank, channel, position) in enumerate(places):
+        which = f"step {position}" + (f" of channel {channel}" if schedule.n_channels > 1 else "")
+        text = f"{which}: {steps.label[step] or steps.where(step)}"
+        planned = PlannedStep(step, text, tuple(receives[step]), tuple(sends[step]))
         plans[rank][channel].append(planned)
     return plans
 

@@ -1,97 +1,62 @@
 """What a rank does: joins the group, then runs pieces of work until its input ends."""
 
 import importlib
-import mmap
-import struct
 import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from threading import Thread
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from collsim.gloo.progress import Self
 from collsim.gloo.traffic import Counts, start_counting, stop_counting
-from collsim.gloo.wire import Closed, receive, send
-
-TEXT_BYTES: Final = 120
-PROGRESS_BYTES: Final = TEXT_BYTES + 8
-"""Shared memory of a rank: what it is doing, and how often it has met the others."""
+from collsim.gloo.wire import Closed, encode, receive, send
 
 Bytes = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
-class Self:
-    """What a piece of work may use.
+def serve(me: Self, store: int, requests: int, answers: int) -> None:
+    """Join the group, then work: each request names a function and its arguments.
 
-    Attributes:
-        rank: This rank.
-        n_ranks: Number of ranks.
-        progress: Shared memory in which a rank says what it is doing.
+    Args:
+        me: This rank.
+        store: Descriptor of the empty file through which the ranks find each other.
+        requests: Descriptor to read pieces of work from.
+        answers: Descriptor to write what came of them to.
     """
-
-    rank: int
-    n_ranks: int
-    progress: mmap.mmap
-
-    def says(self, text: str) -> None:
-        """Note what this rank is doing, for the case that it does not come back."""
-        start = self.rank * PROGRESS_BYTES
-        said = text.encode()[:TEXT_BYTES].ljust(TEXT_BYTES, b"\0")
-        self.progress[start : start + TEXT_BYTES] = said
-
-    def meet(self) -> None:
-        """Wait until every rank has met as often, in shared memory: no byte on the network."""
-        times = self._meetings(self.rank) + 1
-        end = (self.rank + 1) * PROGRESS_BYTES
-        self.progress[end - 8 : end] = struct.pack("=Q", times)
-        while any(self._meetings(rank) < times for rank in range(self.n_ranks)):
-            time.sleep(0.0005)
-
-    def _meetings(self, rank: int) -> int:
-        end = (rank + 1) * PROGRESS_BYTES
-        (times,) = struct.unpack("=Q", self.progress[end - 8 : end])
-        return int(times)
-
-
-def serve(
-    rank: int,
-    n_ranks: int,
-    timeout: float,
-    folder: Path,
-    progress: mmap.mmap,
-    requests: int,
-    answers: int,
-) -> None:
-    """Join the group, then work: each request names a function and its arguments."""
     import torch.distributed as dist
 
-    me = Self(rank, n_ranks, progress)
     try:
         me.says("joining the group")
-        store = dist.FileStore(  # type: ignore[attr-defined]
-            str(folder / "store"), n_ranks
+        path = f"/proc/self/fd/{store}"
+        meeting_point = dist.FileStore(path, me.n_ranks)  # type: ignore[attr-defined]
+        dist.init_process_group(
+            "gloo",
+            store=meeting_point,
+            rank=me.rank,
+            world_size=me.n_ranks,
+            timeout=timedelta(seconds=me.timeout),
         )
-        # Longer than the server waits: it knows better who is to blame.
-        limit = timedelta(seconds=timeout + 10)
-        dist.init_process_group("gloo", store=store, rank=rank, world_size=n_ranks, timeout=limit)
         dist.barrier()
-        send(answers, ("answer", None))
+        send(answers, encode(("answer", None)))
         while True:
+            me.says("waiting for work")
             name, arguments = receive(requests)
+            me.says(f"beginning {name}")
             module, _, function = name.partition(":")
             work = getattr(importlib.import_module(module), function)
-            send(answers, ("answer", work(me, **arguments)))
+            send(answers, encode(("answer", work(me, **arguments))))
     except Closed:
         return
     except Exception as error:
         traceback.print_exc()
-        send(answers, ("raised", f"raised {type(error).__name__}: {str(error).splitlines()[0]}"))
+        reason = (str(error).splitlines() or [""])[0]
+        text = f"raised {type(error).__name__}" + (f": {reason}" if reason else "")
+        send(answers, encode(("raised", text)))
         receive(requests)  # stay until the server ends the group: others may not have failed yet
 
 
@@ -100,6 +65,7 @@ class PlannedStep:
     """One step of one rank and channel: (transfer, peer, first byte, end) of each operation."""
 
     step: int
+    text: str
     receives: tuple[tuple[int, int, int, int], ...]
     sends: tuple[tuple[int, int, int, int], ...]
 
@@ -132,7 +98,7 @@ def run_plan(
     import torch
     import torch.distributed as dist
 
-    records = []
+    records: list[Record] = []
     for _ in range(repetitions):
         buffer = memory.copy()
         tensor = torch.from_numpy(buffer)
@@ -142,8 +108,21 @@ def run_plan(
         record = Record(time.monotonic_ns(), [], [], [], buffer)
         _run_channels(me, channels, tensor, record)
         record.received = stop_counting(me, before)
-        records.append(record)
+        _keep(record, records)
     return records
+
+
+def _keep(record: Record, records: list[Record]) -> None:
+    """Keep what a repetition saw, and one buffer of them all.
+
+    Raises:
+        RuntimeError: It ended with other bytes than the first.
+    """
+    first = records[0] if records else record
+    if not np.array_equal(record.buffer, first.buffer):
+        raise RuntimeError(f"repetition {len(records)} ended with other bytes than the first")
+    record.buffer = first.buffer
+    records.append(record)
 
 
 def _run_channels(
@@ -173,7 +152,7 @@ def _run_step(me: Self, channel: int, planned: PlannedStep, tensor: Any, record:
     """Post a step's receives, then its sends, and wait for all of them."""
     import torch.distributed as dist
 
-    me.says(f"step {planned.step} (channel {channel})")
+    me.says(planned.text)
     begin = time.monotonic_ns()
     receives = [
         (transfer, dist.irecv(tensor[first:end], src=peer, tag=channel))
@@ -198,7 +177,7 @@ def run_native(
     import torch
     import torch.distributed as dist
 
-    records = []
+    records: list[Record] = []
     for _ in range(repetitions):
         buffer = memory.copy()
         kind = getattr(torch, dtype)
@@ -221,5 +200,5 @@ def run_native(
                 dist.all_gather(blocks, own)
         end = time.monotonic_ns()
         counts = stop_counting(me, before)
-        records.append(Record(zero, [(me.rank, zero, end)], [], [], buffer, counts))
+        _keep(Record(zero, [(me.rank, zero, end)], [], [], buffer, counts), records)
     return records

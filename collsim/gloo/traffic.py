@@ -10,14 +10,12 @@ import struct
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from collsim.gloo.progress import Self
 from collsim.schedule import Ints, Schedule
-
-if TYPE_CHECKING:
-    from collsim.gloo.ranks import Self
 
 FORWARD: Final = 96
 """Bytes that a message costs beside its payload: 48 to say that it is ready, a header of 48."""
@@ -85,7 +83,7 @@ def settled() -> Counts:
     return before
 
 
-def start_counting(me: "Self") -> Counts:
+def start_counting(me: Self) -> Counts:
     """What was received before; all ranks leave together, none before all have counted."""
     me.meet()
     before = settled()
@@ -93,7 +91,7 @@ def start_counting(me: "Self") -> Counts:
     return before
 
 
-def stop_counting(me: "Self", before: Counts) -> Counts:
+def stop_counting(me: Self, before: Counts) -> Counts:
     """What was received since, once every rank has finished."""
     me.says("finished")
     me.meet()
