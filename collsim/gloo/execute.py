@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from collsim.errors import ExecutionError, ExecutionUnavailable, ScheduleError
 from collsim.gloo.forks import spell_exit
+from collsim.gloo.lab import Shape
 from collsim.gloo.plans import Execution, initial_memory, opaque_schedule, plan_ranks, put_together
 from collsim.gloo.watch import Failure
 from collsim.gloo.wire import Closed, Late, encode, receive, send
@@ -35,6 +36,9 @@ class GlooServer:
 
     It has one group of ranks at a time. Threads that run groups side by side have one each.
 
+    Args:
+        prefix: A command to start it with, `namespaces.with_rights()` for groups in a lab.
+
     Attributes:
         itemsizes: Bytes of an element of each of torch's types, by its name.
 
@@ -42,13 +46,13 @@ class GlooServer:
         ExecutionUnavailable: There is no torch, no gloo in it, or this is not Linux.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: Sequence[str] = ()) -> None:
         if sys.platform != "linux":
             raise ExecutionUnavailable(f"real gloo runs need Linux, this is {sys.platform}")
         places = [place or os.curdir for place in sys.path]
         # It finds the modules that are found here, and no others.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "collsim.gloo.server"],
+            [*prefix, sys.executable, "-P", "-m", "collsim.gloo.server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -116,6 +120,8 @@ class GlooServer:
         answer = self._answer(timeout)
         self._over = ""
         if isinstance(answer, Failure):
+            if answer.is_unavailable:
+                raise ExecutionUnavailable(answer.what)
             failed = ExecutionError(answer.what)
             if answer.log:
                 failed.add_note(answer.log)
@@ -140,15 +146,19 @@ class GlooServer:
         return ExecutionError(f"the process that starts ranks ended: {ended}")
 
     @contextmanager
-    def group(self, n_ranks: int, *, timeout: float = TIMEOUT) -> "Iterator[RankGroup]":
+    def group(
+        self, n_ranks: int, *, timeout: float = TIMEOUT, lab: Shape | None = None
+    ) -> "Iterator[RankGroup]":
         """Fork `n_ranks` ranks that form a process group; one group at a time.
 
         Args:
             n_ranks: How many.
             timeout: Seconds that starting may take, and each piece of work.
+            lab: The shaped network that they live in; on loopback if None.
 
         Raises:
             ValueError: The server has a group already, or an argument is out of range.
+            ExecutionUnavailable: This machine makes no lab.
             ExecutionError: A rank died, hung or raised.
         """
         if n_ranks < 1 or not 0 < timeout <= LONGEST_TIMEOUT:
@@ -160,7 +170,7 @@ class GlooServer:
             raise ValueError("this server has a group: leave that, or start another GlooServer")
         group = RankGroup(self, n_ranks, timeout)
         try:
-            self.ask("group", n_ranks, timeout, timeout=timeout)
+            self.ask("group", n_ranks, timeout, lab, timeout=timeout)
             yield group
         finally:
             group.over = "this group has ended; open a new group"

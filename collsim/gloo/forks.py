@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from collsim.gloo.lab import INTERFACE, Shape
+from collsim.gloo.namespaces import Namespaces, build, enter
 from collsim.gloo.progress import Progress, Self
 from collsim.gloo.ranks import serve
 
@@ -79,11 +81,13 @@ class Group:
     Attributes:
         progress: What each one says that it is doing.
         store: The file in memory through which they find each other.
+        lab: Their network namespaces, None if they are on loopback.
         children: Their processes.
     """
 
     progress: Progress
     store: int
+    lab: Namespaces | None = None
     children: list[Child] = field(default_factory=list)
 
     def end(self, patience: float) -> None:
@@ -96,20 +100,25 @@ class Group:
             os.close(child.answers)
             os.close(child.log)
         os.close(self.store)
+        if self.lab is not None:
+            self.lab.close()
 
 
-def fork_group(n_ranks: int, timeout: float, foreign: int) -> Group:
+def fork_group(n_ranks: int, timeout: float, foreign: int, shape: Shape | None = None) -> Group:
     """Start the ranks of a group.
 
     Args:
         n_ranks: How many.
         timeout: Seconds that a rank may wait for others.
         foreign: A descriptor of the server that no rank should hold open.
+        shape: The lab that they live in; on loopback if None.
 
     Raises:
         OSError: There cannot be so many processes or open files; none is left running.
+        LabUnavailable: There can be no lab.
     """
-    group = Group(Progress(n_ranks), os.memfd_create("store"))
+    lab = None if shape is None else build(shape)
+    group = Group(Progress(n_ranks), os.memfd_create("store"), lab)
     try:
         for rank in range(n_ranks):
             me = Self(rank, n_ranks, timeout, group.progress)
@@ -134,6 +143,7 @@ def _fork_rank(me: Self, group: Group, foreign: int) -> Child:
                 others = [
                     end for child in group.children for end in (child.requests, child.answers)
                 ]
+                _settle(me.rank, group.lab)
                 _redirect(log, (requests, answers, foreign, *others))
                 serve(me, group.store, request_end, answer_end)
                 code = 0
@@ -143,6 +153,14 @@ def _fork_rank(me: Self, group: Group, foreign: int) -> Child:
     os.close(answer_end)
     os.set_blocking(requests, False)
     return Child(pid, requests, answers, log)
+
+
+def _settle(rank: int, lab: Namespaces | None) -> None:
+    """Choose the network that a rank uses, and go there."""
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo" if lab is None else INTERFACE
+    if lab is not None:
+        enter(lab.ranks[rank])
+        lab.close()
 
 
 def _redirect(log: int, foreign: Iterable[int]) -> None:

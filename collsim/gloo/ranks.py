@@ -202,3 +202,23 @@ def run_native(
         counts = stop_counting(me, before)
         _keep(Record(zero, [(me.rank, zero, end)], [], [], buffer, counts), records)
     return records
+
+
+def ping(me: Self, *, peer: int, nbytes: int, repetitions: int) -> list[float]:
+    """Seconds that a message takes between rank 0 and `peer`: half of each round trip.
+
+    Ranks that are neither return no times.
+    """
+    import torch
+    import torch.distributed as dist
+
+    tensor = torch.zeros(nbytes, dtype=torch.uint8)
+    times: list[float] = []
+    other = {0: peer, peer: 0}.get(me.rank)
+    for _ in range(repetitions if other is not None else 0):
+        me.says(f"ping-pong with rank {other}")
+        begin = time.perf_counter()
+        for turn in (0, peer):
+            (dist.send if turn == me.rank else dist.recv)(tensor, other)
+        times.append((time.perf_counter() - begin) / 2)
+    return times

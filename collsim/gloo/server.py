@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from collsim.gloo.forks import Group, fork_group
+from collsim.gloo.namespaces import LabUnavailable
 from collsim.gloo.watch import GRACE, Failure, exchange
 from collsim.gloo.wire import Closed, encode, receive, send
 
@@ -41,9 +42,11 @@ def obey(requests: int, answers: int) -> None:
             answer: list[Any] | Failure = []
             match request:
                 case "group":
-                    n_ranks, timeout = arguments
+                    n_ranks, timeout, shape = arguments
                     try:
-                        group = fork_group(n_ranks, timeout, foreign=answers)
+                        group = fork_group(n_ranks, timeout, answers, shape)
+                    except LabUnavailable as error:
+                        answer = Failure(str(error), is_unavailable=True)
                     except OSError as error:
                         answer = Failure(f"{n_ranks} ranks cannot be started: {error}")
                     else:
@@ -65,7 +68,6 @@ def obey(requests: int, answers: int) -> None:
 
 def main() -> None:
     """Get ready, say so, and obey."""
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     requests, answers = sys.stdin.fileno(), os.dup(sys.stdout.fileno())
     os.dup2(2, 1)  # what libraries print must not mix with answers
     with suppress(Closed):

@@ -23,10 +23,12 @@ class Failure:
     Attributes:
         what: The rank that is the cause, as far as can be told, and what happened to it.
         log: What that rank wrote to its standard error.
+        is_unavailable: Whether this machine cannot do it at all.
     """
 
     what: str
     log: str = ""
+    is_unavailable: bool = False
 
 
 @dataclass
