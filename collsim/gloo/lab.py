@@ -7,7 +7,7 @@ machine needs to pass a message on.
 """
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 import networkx as nx
 
@@ -100,7 +100,7 @@ def shape_of(network: Network) -> Shape:
     return shape
 
 
-def lab_network(network: Network, alpha: float, sharing: str = "fair") -> Network:
+def lab_network(network: Network, alpha: float, sharing: Literal["fifo", "fair"] = "fair") -> Network:
     """The model of a lab: `network` with what headers leave of its rates, and the lab's latency.
 
     Args:
