@@ -100,7 +100,9 @@ def shape_of(network: Network) -> Shape:
     return shape
 
 
-def lab_network(network: Network, alpha: float, sharing: Literal["fifo", "fair"] = "fair") -> Network:
+def lab_network(
+    network: Network, alpha: float, sharing: Literal["fifo", "fair"] = "fair"
+) -> Network:
     """The model of a lab: `network` with what headers leave of its rates, and the lab's latency.
 
     Args:
