@@ -133,7 +133,7 @@ def check(
             predicted.append(timeline)
             for how, execution in _executions(scenario, plan, schedule, group):
                 title = f"{plan.title} ({how})"
-                checked.append(_compare(scenario, schedule, title, execution, timeline.makespan))
+                checked.append(compare(scenario, schedule, title, execution, timeline.makespan))
     return CheckResult(scenario, tuple(checked), tuple(skipped), tuple(predicted))
 
 
@@ -186,9 +186,10 @@ def _numpy_dtype(name: str) -> np.dtype | None:
         return None
 
 
-def _compare(
+def compare(
     scenario: Scenario, schedule: Schedule, title: str, execution: Execution, predicted: float
 ) -> Checked:
+    """Hold a real run to the contract, and to the bytes that the schedule makes."""
     inputs = inputs_of(scenario, schedule)
     predict = native_wire_bytes if "native" in execution.timeline.engine else wire_bytes
     difference = ""

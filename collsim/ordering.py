@@ -177,3 +177,40 @@ def with_acks(schedule: Schedule) -> Schedule:
             **{name: column[order] for name, column in both.items()},
         )
     )
+
+
+def sends_in_turn(schedule: Schedule) -> bool:
+    """Whether a rank, on one channel, sends to other ranks in one step than in its step before.
+
+    Real sends end when the kernel has buffered their bytes, so such a rank would have several
+    messages on its way at once: only acknowledgements keep the order that the program states.
+    """
+    steps = schedule.steps
+    targets: dict[int, set[int]] = {}
+    for step, dst in zip(schedule.src_step.tolist(), schedule.dst.tolist(), strict=True):
+        targets.setdefault(step, set()).add(dst)
+    position = steps.position
+    latest: dict[tuple[int, int], set[int]] = {}
+    for step in sorted(targets, key=position.__getitem__):
+        thread = int(steps.rank[step]), int(steps.channel[step])
+        if latest.setdefault(thread, targets[step]) != targets[step]:
+            return True
+    return False
+
+
+def crossing_pairs(schedule: Schedule) -> list[tuple[int, int]]:
+    """Pairs of ranks that send data to each other, but not in one step of both; lower rank first.
+
+    A receiver's word that it is ready may then stand behind data that it sends the same way.
+    """
+    carries = schedule.chunk_count > 0
+    columns = (schedule.src, schedule.dst, schedule.src_step, schedule.dst_step)
+    rows = list(zip(*(column[carries].tolist() for column in columns), strict=True))
+    pairs = {(src, dst) for src, dst, _, _ in rows}
+    steps = {(src_step, dst_step) for _, _, src_step, dst_step in rows}
+    found = {
+        (min(src, dst), max(src, dst))
+        for src, dst, src_step, dst_step in rows
+        if (dst, src) in pairs and (dst_step, src_step) not in steps
+    }
+    return sorted(found)

@@ -1,0 +1,255 @@
+"""Run a scenario on real gloo ranks that live in a shaped network, and hold the model to it.
+
+The network of the lab is one that the model knows: its rates are set, its latency is measured
+before the runs. So predicted and measured times may be compared, which on loopback they may not.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any, Final
+
+from collsim.checking import Checked, compare, inputs_of
+from collsim.cluster import build_network
+from collsim.engines import play
+from collsim.errors import ExecutionUnavailable, ScenarioError
+from collsim.gloo import Execution, GlooServer, RankGroup
+from collsim.gloo.execute import LONGEST_TIMEOUT
+from collsim.gloo.lab import Shape, lab_network, shape_of
+from collsim.gloo.namespaces import LabUnavailable, with_rights
+from collsim.machine import describe_machine
+from collsim.network import Network
+from collsim.ordering import crossing_pairs, sends_in_turn
+from collsim.planning import Plan, plans, verified_schedule
+from collsim.scenario import Scenario
+from collsim.schedule import Schedule
+
+REPETITIONS: Final = 5
+MOST_SECONDS: Final = 3600.0
+"""Predicted seconds of all runs together beyond which they are refused."""
+
+PINGS: Final = 30
+WHOLE: Final = 0.05
+"""Part of the prediction that messages sent whole may be off by."""
+
+IN_PIECES: Final = 0.15
+"""The same where messages are cut: every step's small costs add up."""
+
+NATIVE: Final = (0.75, 1.10)
+"""Native gloo's time as parts of the fair-share prediction: TCP shares an uplink unevenly."""
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """One algorithm in the lab.
+
+    Attributes:
+        checked: Tensors, bytes, and the median time (s) beside the fair-share prediction (s).
+        repetitions: Each repetition's time (s).
+        serial: What native gloo would take (s) if it sent to one child after the other; None for
+            programs that state their order.
+        low: Least part of the prediction that the model stands for, None if for none.
+        high: Greatest part of it.
+        limit: What the model leaves out here, "" if nothing that is known.
+    """
+
+    checked: Checked
+    repetitions: tuple[float, ...]
+    serial: float | None
+    low: float | None
+    high: float | None
+    limit: str
+
+    @property
+    def ratio(self) -> float:
+        """Measured over predicted."""
+        return self.checked.measured / self.checked.predicted
+
+    @property
+    def spread(self) -> float:
+        """Longest less shortest repetition, as a part of the median."""
+        return (max(self.repetitions) - min(self.repetitions)) / median(self.repetitions)
+
+    @property
+    def is_within(self) -> bool | None:
+        """Whether it lies in the band that the model stands for; None if there is none."""
+        if self.low is None or self.high is None:
+            return None
+        slowest_serial = 0.0 if self.serial is None else self.serial / self.checked.predicted
+        return max(self.low, slowest_serial * (1 - WHOLE)) <= self.ratio <= self.high
+
+
+@dataclass(frozen=True)
+class LabResult:
+    """All runs of a scenario in the lab.
+
+    Attributes:
+        scenario: What was asked.
+        shape: The rates of the lab.
+        alpha: Seconds of a message of one byte there, measured.
+        machine: Where it was run (`describe_machine`).
+        rows: One for each run.
+        skipped: Algorithms that were left out, with the reason.
+    """
+
+    scenario: Scenario
+    shape: Shape
+    alpha: float
+    machine: dict[str, str]
+    rows: tuple[Emulated, ...]
+    skipped: tuple[tuple[str, str], ...]
+
+    @property
+    def tensors_equal(self) -> bool:
+        """Whether all runs gave the right tensors."""
+        return all(row.checked.tensors_equal for row in self.rows)
+
+    @property
+    def bytes_equal(self) -> bool:
+        """Whether all runs sent the predicted bytes between every pair."""
+        return all(row.checked.bytes_equal for row in self.rows)
+
+    @property
+    def goodput(self) -> float:
+        """Bytes/s at which the root's messages leave it, headers taken off."""
+        network = lab_network(build_network(self.scenario), self.alpha)
+        root = self.scenario.root
+        routes = [network.route(root, peer) for peer in range(self.scenario.ranks) if peer != root]
+        return max(float(network.links.bandwidth[route[0]]) for route in routes)
+
+
+def check_in_lab(
+    scenario: Scenario,
+    progress: Callable[[str], None] = lambda title: None,
+    *,
+    repetitions: int = REPETITIONS,
+    timeout: float = 30.0,
+) -> LabResult:
+    """Run a scenario on real gloo ranks in a network shaped like its topology.
+
+    Args:
+        scenario: What to run; a star or a full mesh, one rank a host.
+        progress: Called with what is under way.
+        repetitions: How often each algorithm runs; medians are compared.
+        timeout: Seconds that one algorithm may take beyond twice its prediction.
+
+    Raises:
+        ScenarioError: The lab cannot be like this network, or the runs would take too long.
+        ExecutionUnavailable: There is no torch, or this machine makes no lab.
+        ExecutionError: A rank died, hung or raised.
+    """
+    network = build_network(scenario)
+    shape = shape_of(network)
+    found, skipped = plans(scenario, network)
+    schedules = [_ordered_schedule(scenario, plan) for plan in found]
+    guess = lab_network(network, 0.0)
+    longest = [play(scenario.engine, one, guess, scenario.nbytes).makespan for one in schedules]
+    total = repetitions * sum(longest)
+    if total > MOST_SECONDS:
+        raise ScenarioError(
+            f"the runs would take {total:,.0f} s, more than {MOST_SECONDS:,.0f}; send less, or "
+            "choose fewer algorithms",
+            "nbytes",
+        )
+    patience = min(LONGEST_TIMEOUT, timeout + 2 * repetitions * max(longest))
+    with (
+        _server() as server,
+        server.group(scenario.ranks, timeout=patience, lab=shape) as group,
+    ):
+        progress("latency")
+        alpha = measure_alpha(group)
+        rows: list[Emulated] = []
+        for plan, schedule in zip(found, schedules, strict=True):
+            progress(plan.title)
+            rows += _emulate(scenario, plan, schedule, network, alpha, group, repetitions)
+    return LabResult(scenario, shape, alpha, describe_machine(), tuple(rows), tuple(skipped))
+
+
+def _server() -> GlooServer:
+    """A server with the rights that a lab needs.
+
+    Raises:
+        ExecutionUnavailable: It cannot have them here.
+    """
+    try:
+        return GlooServer(with_rights())
+    except LabUnavailable as error:
+        raise ExecutionUnavailable(str(error)) from None
+
+
+def measure_alpha(group: RankGroup) -> float:
+    """Seconds of a message of one byte: the median over rank 0's peers of half a round trip."""
+    found: list[float] = []
+    for peer in range(1, group.n_ranks):
+        arguments: dict[str, Any] = {"peer": peer, "nbytes": 1, "repetitions": PINGS}
+        found += group.run("collsim.gloo.ranks:ping", [arguments] * group.n_ranks)[0]
+    return median(found)
+
+
+def _ordered_schedule(scenario: Scenario, plan: Plan) -> Schedule:
+    """The schedule, with acknowledgements where real sends would else leave its order."""
+    schedule = verified_schedule(scenario, plan)
+    if plan.choice.name == "gloo" or scenario.acks or not sends_in_turn(schedule):
+        return schedule
+    return verified_schedule(scenario.model_copy(update={"acks": True}), plan)
+
+
+def _emulate(
+    scenario: Scenario,
+    plan: Plan,
+    schedule: Schedule,
+    network: Network,
+    alpha: float,
+    group: RankGroup,
+    repetitions: int,
+) -> Iterator[Emulated]:
+    """Run one algorithm over isend/irecv, and gloo's own once more as torch's collective."""
+    fair, fifo = (
+        play(scenario.engine, schedule, lab_network(network, alpha, kind), scenario.nbytes)
+        for kind in ("fair", "fifo")
+    )
+    inputs = inputs_of(scenario, schedule)
+    execution = group.execute(schedule, scenario.nbytes, inputs=inputs, repetitions=repetitions)
+    is_gloo = plan.choice.name == "gloo"
+    acks = " with acks" if schedule.algorithm.endswith("with acks") else ""
+    title = f"{plan.title} (ours)" if is_gloo else f"{plan.title}{acks}"
+    yield _row(scenario, schedule, title, execution, fair.makespan)
+    if is_gloo:
+        native = group.native(
+            schedule,
+            scenario.nbytes,
+            dtype=scenario.dtype,
+            inputs=inputs,
+            repetitions=repetitions,
+        )
+        title = f"{plan.title} (torch's native)"
+        row = _row(scenario, schedule, title, native, fair.makespan)
+        low, high = NATIVE
+        serial = min(fair.makespan, fifo.makespan)
+        yield replace(row, serial=serial, low=low, high=high)
+
+
+def _row(
+    scenario: Scenario, schedule: Schedule, title: str, execution: Execution, predicted: float
+) -> Emulated:
+    checked = compare(scenario, schedule, title, execution, predicted)
+    crossing = crossing_pairs(schedule) if schedule.n_chunks > 1 else []
+    allowed = WHOLE if schedule.n_chunks == 1 else IN_PIECES
+    return Emulated(
+        checked=checked,
+        repetitions=execution.makespans,
+        serial=None,
+        low=None if crossing else 1 - allowed,
+        high=None if crossing else 1 + allowed,
+        limit=_limit(crossing),
+    )
+
+
+def _limit(crossing: list[tuple[int, int]]) -> str:
+    if not crossing:
+        return ""
+    first, second = crossing[0]
+    return (
+        f"ranks {first} and {second} send to each other: a receiver's word that it is ready stands "
+        "behind its own data, which the model leaves out"
+    )
