@@ -40,7 +40,7 @@ class Checked:
         bytes_equal: Whether the kernel counted, between every pair, just the bytes that the
             schedule makes, headers and control messages included.
         wire_predicted: Bytes between each pair that should be sent, row sends, column receives.
-        wire_measured: Those that were received.
+        wire_measured: Those that were received, in the first repetition where they differ.
         measured: Seconds from the barrier until the last rank was done, on loopback.
         predicted: Makespan (s) on the scenario's network.
         before: Each rank's tensor at the start, as far as it is small enough to show.
@@ -192,6 +192,8 @@ def compare(
     """Hold a real run to the contract, and to the bytes that the schedule makes."""
     inputs = inputs_of(scenario, schedule)
     predict = native_wire_bytes if "native" in execution.timeline.engine else wire_bytes
+    wire = predict(schedule, scenario.nbytes)
+    differs = (execution.wire != wire).any((1, 2))
     difference = ""
     try:
         check_contract(schedule, scenario.nbytes, execution.buffers, inputs=inputs)
@@ -201,9 +203,9 @@ def compare(
         title=title,
         tensors_equal=not difference,
         difference=difference,
-        bytes_equal=bool((predict(schedule, scenario.nbytes) == execution.wire).all()),
-        wire_predicted=predict(schedule, scenario.nbytes),
-        wire_measured=execution.wire,
+        bytes_equal=not differs.any(),
+        wire_predicted=wire,
+        wire_measured=execution.wire[int(differs.argmax())],
         measured=execution.makespan,
         predicted=predicted,
         before=tuple(_spell(scenario, buffer) for buffer in inputs),

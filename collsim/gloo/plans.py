@@ -25,8 +25,8 @@ class Execution:
             returned, which for a send may be before delivery.
         buffers: Each rank's memory at the end, as `verify` gives it.
         makespans: Seconds that each repetition took.
-        wire: Bytes that were received between each pair, int64[n_ranks, n_ranks]: row sends,
-            column receives; headers and control messages included.
+        wire: Bytes that were received between each pair, int64[repetitions, n_ranks, n_ranks]: row
+            sends, column receives; headers and control messages included.
     """
 
     timeline: Timeline
@@ -121,7 +121,7 @@ def put_together(
     makespans = [timeline.makespan for timeline in timelines]
     median = int(np.argsort(makespans, kind="stable")[(len(makespans) - 1) // 2])
     buffers = tuple(own[median].buffer for own in records)
-    wire = matrix_of([own[median].received for own in records])
+    wire = np.stack([matrix_of([r.received for r in run]) for run in zip(*records, strict=True)])
     return Execution(timelines[median], buffers, tuple(makespans), wire)
 
 

@@ -92,10 +92,12 @@ def start_counting(me: Self) -> Counts:
 
 
 def stop_counting(me: Self, before: Counts) -> Counts:
-    """What was received since, once every rank has finished."""
+    """What was received since, once every rank has finished; none goes on before all have counted."""
     me.says("finished")
     me.meet()
-    return {ends: count - before.get(ends, 0) for ends, count in settled().items()}
+    after = settled()
+    me.meet()
+    return {ends: count - before.get(ends, 0) for ends, count in after.items()}
 
 
 def matrix_of(counts: Sequence[Counts]) -> Ints:
