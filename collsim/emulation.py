@@ -5,22 +5,24 @@ before the runs. So predicted and measured times may be compared, which on loopb
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from collsim.checking import Checked, compare, inputs_of
+from pydantic import BaseModel, ConfigDict
+
+from collsim.checking import compare, inputs_of
 from collsim.cluster import build_network
 from collsim.engines import play
 from collsim.errors import ExecutionUnavailable, ScenarioError
 from collsim.gloo import Execution, GlooServer, RankGroup
 from collsim.gloo.execute import LONGEST_TIMEOUT
-from collsim.gloo.lab import Shape, lab_network, shape_of
+from collsim.gloo.lab import GOODPUT, Shape, lab_network, shape_of
 from collsim.gloo.namespaces import LabUnavailable, with_rights
 from collsim.machine import describe_machine
 from collsim.network import Network
 from collsim.ordering import crossing_pairs, sends_in_turn
 from collsim.planning import Plan, plans, verified_schedule
+from collsim.runner import provenance
 from collsim.scenario import Scenario
 from collsim.schedule import Schedule
 
@@ -39,23 +41,40 @@ NATIVE: Final = (0.75, 1.10)
 """Native gloo's time as parts of the fair-share prediction: TCP shares an uplink unevenly."""
 
 
-@dataclass(frozen=True)
-class Emulated:
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LabRow(_Record):
     """One algorithm in the lab.
 
     Attributes:
-        checked: Tensors, bytes, and the median time (s) beside the fair-share prediction (s).
-        repetitions: Each repetition's time (s).
-        serial: What native gloo would take (s) if it sent to one child after the other; None for
-            programs that state their order.
+        algorithm: Its title, and how it was run.
+        tensors_equal: Whether every rank held, byte for byte, what it should.
+        difference: What differed, "" if nothing.
+        bytes_equal: Whether the kernel counted the predicted bytes between every pair, each time.
+        wire_bytes_predicted: Bytes between each pair, a row sends; headers included.
+        wire_bytes_measured: Those that were received.
+        predicted_s: Makespan (s) by fair sharing.
+        serial_s: What native gloo would take (s) if it sent to one child after the other; None for
+            programs, which state their order.
+        measured_s: The median repetition's time (s).
+        repetitions_s: Each repetition's time (s).
         low: Least part of the prediction that the model stands for, None if for none.
         high: Greatest part of it.
         limit: What the model leaves out here, "" if nothing that is known.
     """
 
-    checked: Checked
-    repetitions: tuple[float, ...]
-    serial: float | None
+    algorithm: str
+    tensors_equal: bool
+    difference: str
+    bytes_equal: bool
+    wire_bytes_predicted: tuple[tuple[int, ...], ...]
+    wire_bytes_measured: tuple[tuple[int, ...], ...]
+    predicted_s: float
+    serial_s: float | None
+    measured_s: float
+    repetitions_s: tuple[float, ...]
     low: float | None
     high: float | None
     limit: str
@@ -63,59 +82,65 @@ class Emulated:
     @property
     def ratio(self) -> float:
         """Measured over predicted."""
-        return self.checked.measured / self.checked.predicted
+        return self.measured_s / self.predicted_s
 
     @property
     def spread(self) -> float:
         """Longest less shortest repetition, as a part of the median."""
-        return (max(self.repetitions) - min(self.repetitions)) / median(self.repetitions)
+        return (max(self.repetitions_s) - min(self.repetitions_s)) / self.measured_s
 
     @property
     def is_within(self) -> bool | None:
         """Whether it lies in the band that the model stands for; None if there is none."""
         if self.low is None or self.high is None:
             return None
-        slowest_serial = 0.0 if self.serial is None else self.serial / self.checked.predicted
-        return max(self.low, slowest_serial * (1 - WHOLE)) <= self.ratio <= self.high
+        return self.low <= self.ratio <= self.high
 
 
-@dataclass(frozen=True)
-class LabResult:
+class LabResult(_Record):
     """All runs of a scenario in the lab.
 
     Attributes:
-        scenario: What was asked.
+        provenance: Version, scenario's digest, machine and date.
+        scenario: What was asked, as a scenario file would say it.
+        question: The scenario's.
         shape: The rates of the lab.
-        alpha: Seconds of a message of one byte there, measured.
-        machine: Where it was run (`describe_machine`).
-        rows: One for each run.
+        alpha_s: Seconds of a message of one byte there, measured.
+        repetitions: How often each algorithm was run.
+        algorithms: One row for each run.
         skipped: Algorithms that were left out, with the reason.
     """
 
-    scenario: Scenario
+    kind: Literal["lab"] = "lab"
+    provenance: dict[str, str]
+    scenario: dict[str, Any]
+    question: str
     shape: Shape
-    alpha: float
-    machine: dict[str, str]
-    rows: tuple[Emulated, ...]
+    alpha_s: float
+    repetitions: int
+    algorithms: tuple[LabRow, ...]
     skipped: tuple[tuple[str, str], ...]
 
     @property
     def tensors_equal(self) -> bool:
         """Whether all runs gave the right tensors."""
-        return all(row.checked.tensors_equal for row in self.rows)
+        return all(row.tensors_equal for row in self.algorithms)
 
     @property
     def bytes_equal(self) -> bool:
         """Whether all runs sent the predicted bytes between every pair."""
-        return all(row.checked.bytes_equal for row in self.rows)
+        return all(row.bytes_equal for row in self.algorithms)
 
     @property
-    def goodput(self) -> float:
-        """Bytes/s at which the root's messages leave it, headers taken off."""
-        network = lab_network(build_network(self.scenario), self.alpha)
-        root = self.scenario.root
-        routes = [network.route(root, peer) for peer in range(self.scenario.ranks) if peer != root]
-        return max(float(network.links.bandwidth[route[0]]) for route in routes)
+    def transfer(self) -> float:
+        """Seconds in which the root could send the argument once, headers taken off."""
+        root = self.scenario["root"]
+        rate = self.shape.up[root] if self.shape.up else max(self.shape.pairs[root])
+        return float(self.scenario["nbytes"] / (GOODPUT * rate))
+
+    def to_mapping(self) -> dict[str, Any]:
+        """What `check --lab --json` writes; `model_validate` reads it."""
+        return self.model_dump(mode="json")
 
 
 def check_in_lab(
@@ -158,11 +183,20 @@ def check_in_lab(
     ):
         progress("latency")
         alpha = measure_alpha(group)
-        rows: list[Emulated] = []
+        rows: list[LabRow] = []
         for plan, schedule in zip(found, schedules, strict=True):
             progress(plan.title)
             rows += _emulate(scenario, plan, schedule, network, alpha, group, repetitions)
-    return LabResult(scenario, shape, alpha, describe_machine(), tuple(rows), tuple(skipped))
+    return LabResult(
+        provenance={**provenance(scenario, ()), **describe_machine()},
+        scenario=scenario.model_dump(mode="json"),
+        question=scenario.question,
+        shape=shape,
+        alpha_s=alpha,
+        repetitions=repetitions,
+        algorithms=tuple(rows),
+        skipped=tuple(skipped),
+    )
 
 
 def _server() -> GlooServer:
@@ -202,7 +236,7 @@ def _emulate(
     alpha: float,
     group: RankGroup,
     repetitions: int,
-) -> Iterator[Emulated]:
+) -> Iterator[LabRow]:
     """Run one algorithm over isend/irecv, and gloo's own once more as torch's collective."""
     fair, fifo = (
         play(scenario.engine, schedule, lab_network(network, alpha, kind), scenario.nbytes)
@@ -224,21 +258,29 @@ def _emulate(
         )
         title = f"{plan.title} (torch's native)"
         row = _row(scenario, schedule, title, native, fair.makespan)
-        low, high = NATIVE
+        # Between one child after the other and all children at once; TCP shares unevenly.
         serial = min(fair.makespan, fifo.makespan)
-        yield replace(row, serial=serial, low=low, high=high)
+        low = max(NATIVE[0], (1 - WHOLE) * serial / fair.makespan)
+        yield row.model_copy(update={"serial_s": serial, "low": low, "high": NATIVE[1]})
 
 
 def _row(
     scenario: Scenario, schedule: Schedule, title: str, execution: Execution, predicted: float
-) -> Emulated:
+) -> LabRow:
     checked = compare(scenario, schedule, title, execution, predicted)
-    crossing = crossing_pairs(schedule) if schedule.n_chunks > 1 else []
+    crossing = crossing_pairs(schedule)
     allowed = WHOLE if schedule.n_chunks == 1 else IN_PIECES
-    return Emulated(
-        checked=checked,
-        repetitions=execution.makespans,
-        serial=None,
+    return LabRow(
+        algorithm=title,
+        tensors_equal=checked.tensors_equal,
+        difference=checked.difference,
+        bytes_equal=checked.bytes_equal,
+        wire_bytes_predicted=checked.wire_predicted.tolist(),
+        wire_bytes_measured=checked.wire_measured.tolist(),
+        predicted_s=predicted,
+        serial_s=None,
+        measured_s=checked.measured,
+        repetitions_s=execution.makespans,
         low=None if crossing else 1 - allowed,
         high=None if crossing else 1 + allowed,
         limit=_limit(crossing),
@@ -250,6 +292,6 @@ def _limit(crossing: list[tuple[int, int]]) -> str:
         return ""
     first, second = crossing[0]
     return (
-        f"ranks {first} and {second} send to each other: a receiver's word that it is ready stands "
-        "behind its own data, which the model leaves out"
+        f"ranks {first} and {second} send to each other on several channels: a receiver's word "
+        "that it is ready stands behind its own data, which the model leaves out"
     )

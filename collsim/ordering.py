@@ -199,18 +199,17 @@ def sends_in_turn(schedule: Schedule) -> bool:
 
 
 def crossing_pairs(schedule: Schedule) -> list[tuple[int, int]]:
-    """Pairs of ranks that send data to each other, but not in one step of both; lower rank first.
+    """Pairs of ranks that send data to each other on different channels, the lower rank first.
 
     A receiver's word that it is ready may then stand behind data that it sends the same way.
     """
     carries = schedule.chunk_count > 0
-    columns = (schedule.src, schedule.dst, schedule.src_step, schedule.dst_step)
-    rows = list(zip(*(column[carries].tolist() for column in columns), strict=True))
-    pairs = {(src, dst) for src, dst, _, _ in rows}
-    steps = {(src_step, dst_step) for _, _, src_step, dst_step in rows}
-    found = {
-        (min(src, dst), max(src, dst))
-        for src, dst, src_step, dst_step in rows
-        if (dst, src) in pairs and (dst_step, src_step) not in steps
-    }
-    return sorted(found)
+    channels: dict[tuple[int, int], set[int]] = {}
+    columns = (schedule.src, schedule.dst, schedule.channel)
+    for src, dst, channel in zip(*(column[carries].tolist() for column in columns), strict=True):
+        channels.setdefault((src, dst), set()).add(channel)
+    return sorted(
+        (low, high)
+        for (low, high), there in channels.items()
+        if low < high and (high, low) in channels and len(there | channels[high, low]) > 1
+    )

@@ -92,7 +92,7 @@ def start_counting(me: Self) -> Counts:
 
 
 def stop_counting(me: Self, before: Counts) -> Counts:
-    """What was received since, once every rank has finished; none goes on before all have counted."""
+    """What was received since all began; none goes on before all have finished and counted."""
     me.says("finished")
     me.meet()
     after = settled()
