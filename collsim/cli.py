@@ -191,20 +191,47 @@ def play(file: Path, settings: tuple[str, ...], output: Path) -> None:
 @FILE
 @SETTINGS
 @JSON
+@click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw the runs here.")
 @click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait for a run.")
-def check(file: Path, settings: tuple[str, ...], json_file: Path | None, timeout: float) -> None:
-    """Run FILE's algorithms on real gloo processes here, and compare their tensors."""
-    from collsim import checking as checker
-    from collsim import report
+@click.option("--lab", is_flag=True, help="Run in a network shaped like FILE's, and compare times.")
+@click.option(
+    "--repetitions",
+    type=click.IntRange(1, 100),
+    default=5,
+    show_default=True,
+    help="Runs of each, with --lab.",
+)
+def check(
+    file: Path,
+    settings: tuple[str, ...],
+    json_file: Path | None,
+    picture: Path | None,
+    timeout: float,
+    lab: bool,
+    repetitions: int,
+) -> None:
+    """Run FILE's algorithms on real gloo processes here, and compare tensors and bytes."""
+    from collsim import check_plots, checking, emulation, lab_report, report
     from collsim.export import to_json, write_whole
+    from collsim.plots import check_format
 
+    if picture:
+        check_format(picture)
     scenario = _load(file, settings)
-    checked = _with_progress(
-        lambda progress: checker.check(scenario, progress, timeout=timeout), "running"
-    )
-    report.console().print(report.check_report(checked))
+    checked: Any
+    if lab:
+        checked = _with_progress(
+            lambda p: emulation.check_in_lab(scenario, p, repetitions=repetitions, timeout=timeout),
+            "running",
+        )
+        report.console().print(lab_report.lab_report(checked))
+    else:
+        checked = _with_progress(lambda p: checking.check(scenario, p, timeout=timeout), "running")
+        report.console().print(report.check_report(checked))
     if json_file:
         write_whole(json_file, to_json(checked.to_mapping()))
+    if picture:
+        check_plots.save_check(checked, picture)
     if not (checked.tensors_equal and checked.bytes_equal):
         sys.exit(1)
 

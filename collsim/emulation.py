@@ -168,7 +168,8 @@ def check_in_lab(
     found, skipped = plans(scenario, network)
     schedules = [_ordered_schedule(scenario, plan) for plan in found]
     guess = lab_network(network, 0.0)
-    longest = [play(scenario.engine, one, guess, scenario.nbytes).makespan for one in schedules]
+    expected = [play(scenario.engine, one, guess, scenario.nbytes) for one in schedules]
+    longest = [timeline.makespan for timeline in expected]
     total = repetitions * sum(longest)
     if total > MOST_SECONDS:
         raise ScenarioError(
@@ -188,7 +189,7 @@ def check_in_lab(
             progress(plan.title)
             rows += _emulate(scenario, plan, schedule, network, alpha, group, repetitions)
     return LabResult(
-        provenance={**provenance(scenario, ()), **describe_machine()},
+        provenance={**provenance(scenario, expected), **describe_machine()},
         scenario=scenario.model_dump(mode="json"),
         question=scenario.question,
         shape=shape,

@@ -41,7 +41,11 @@ def save_plot(result: Result, path: Path) -> None:
         ScenarioError: The file's name says no picture format, or it cannot be written.
     """
     check_format(path)
-    figure = draw_result(result)
+    save_figure(draw_result(result), path)
+
+
+def save_figure(figure: "Figure", path: Path) -> None:
+    """Write a picture in the format that its name says, whole or not at all."""
     buffer = BytesIO()
     metadata = {"Date": None} if path.suffix == ".svg" else None
     figure.savefig(buffer, format=path.suffix[1:], dpi=150, metadata=metadata)

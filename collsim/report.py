@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -14,7 +15,7 @@ from collsim.timeline import Timeline
 from collsim.units import spell_bandwidth, spell_size, spell_time
 
 if TYPE_CHECKING:
-    from collsim.checking import Checked, CheckResult
+    from collsim.checking import CheckResult
 
 
 def result_report(result: Result, width: int = 110) -> RenderableType:
@@ -123,8 +124,8 @@ def check_report(result: "CheckResult") -> RenderableType:
     for one in result.checked:
         table.add_row(
             one.title,
-            _verdict(one.tensors_equal),
-            _verdict(one.bytes_equal),
+            verdict(one.tensors_equal),
+            verdict(one.bytes_equal),
             spell_time(one.measured),
             spell_time(one.predicted),
         )
@@ -140,7 +141,7 @@ def check_report(result: "CheckResult") -> RenderableType:
         Text(f"{title} left out: it {reason}", "yellow") for title, reason in result.skipped
     ]
     remarks += [
-        Text(f"{one.title}: {_first_pair(one)}", "red")
+        Text(f"{one.title}: {first_pair(one.wire_predicted, one.wire_measured)}", "red")
         for one in result.checked
         if not one.bytes_equal
     ]
@@ -152,15 +153,19 @@ def check_report(result: "CheckResult") -> RenderableType:
     return Group(heading, table, *remarks, _tensors(result), story)
 
 
-def _verdict(equal: bool) -> Text:
+def verdict(equal: bool) -> Text:
+    """Equal or not, in its colour."""
     return Text("equal", "green") if equal else Text("DIFFER", "bold red")
 
 
-def _first_pair(one: "Checked") -> str:
-    """The first pair of ranks whose bytes are not as predicted."""
-    src, dst = (int(i) for i in np.argwhere(one.wire_predicted != one.wire_measured)[0])
-    predicted, measured = one.wire_predicted[src, dst], one.wire_measured[src, dst]
-    return f"rank {src} sent rank {dst} {measured:,} bytes, {predicted:,} were predicted"
+def first_pair(predicted: npt.ArrayLike, measured: npt.ArrayLike) -> str:
+    """The first pair of ranks whose bytes, each int[n_ranks, n_ranks], are not as predicted."""
+    expected, counted = np.asarray(predicted), np.asarray(measured)
+    src, dst = (int(i) for i in np.argwhere(expected != counted)[0])
+    return (
+        f"rank {src} sent rank {dst} {counted[src, dst]:,} bytes, "
+        f"{expected[src, dst]:,} were predicted"
+    )
 
 
 def _tensors(result: "CheckResult") -> RenderableType:
