@@ -236,6 +236,22 @@ def check(
         sys.exit(1)
 
 
+@commands.command()
+@FILE
+@SETTINGS
+@JSON
+def lab(file: Path, settings: tuple[str, ...], json_file: Path | None) -> None:
+    """Shape a network like FILE's on this machine, and measure what each pair gets."""
+    from collsim import lab_report, report, survey
+    from collsim.export import to_json, write_whole
+
+    scenario = _load(file, settings)
+    found = _with_progress(lambda p: survey.survey_lab(scenario, p), "measuring")
+    report.console().print(lab_report.survey_report(found))
+    if json_file:
+        write_whole(json_file, to_json(found.to_mapping()))
+
+
 def _load(file: Path, settings: tuple[str, ...]) -> "Scenario":
     from collsim.scenario import load_scenario
 

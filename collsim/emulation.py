@@ -41,11 +41,13 @@ NATIVE: Final = (0.75, 1.10)
 """Native gloo's time as parts of the fair-share prediction: TCP shares an uplink unevenly."""
 
 
-class _Record(BaseModel):
+class Record(BaseModel):
+    """What a real run gave: unchangeable, and checked when it is read from a file."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class LabRow(_Record):
+class LabRow(Record):
     """One algorithm in the lab.
 
     Attributes:
@@ -97,7 +99,7 @@ class LabRow(_Record):
         return self.low <= self.ratio <= self.high
 
 
-class LabResult(_Record):
+class LabResult(Record):
     """All runs of a scenario in the lab.
 
     Attributes:
@@ -179,7 +181,7 @@ def check_in_lab(
         )
     patience = min(LONGEST_TIMEOUT, timeout + 2 * repetitions * max(longest))
     with (
-        _server() as server,
+        lab_server() as server,
         server.group(scenario.ranks, timeout=patience, lab=shape) as group,
     ):
         progress("latency")
@@ -200,7 +202,7 @@ def check_in_lab(
     )
 
 
-def _server() -> GlooServer:
+def lab_server() -> GlooServer:
     """A server with the rights that a lab needs.
 
     Raises:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from collsim.emulation import IN_PIECES, WHOLE, LabResult, LabRow
 from collsim.report import first_pair, verdict
+from collsim.survey import Survey
 from collsim.units import spell_bandwidth, spell_size, spell_time
 
 LIMITS = (
@@ -123,3 +124,30 @@ def _native_story(result: LabResult) -> Iterator[Text]:
         if best is not row:
             story += f"{best.algorithm} took {best.measured_s / once:.1f}."
         yield Text(story)
+
+
+def survey_report(survey: Survey) -> RenderableType:
+    """A lab's rates as a table: a row for each sending rank, measured and how far from asked."""
+    n = survey.shape.n_ranks
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    table.add_column("from \\ to")
+    for rank in range(n):
+        table.add_column(f"rank {rank}", justify="right")
+    for src in range(n):
+        pairs = zip(survey.measured[src], survey.asked[src], strict=True)
+        cells = [_against(found, asked) for found, asked in pairs]
+        table.add_row(f"rank {src}", *cells)
+    machine = ", ".join(f"{key} {value}" for key, value in survey.machine.items())
+    return Group(
+        Text(f"Measured between {n} ranks, one stream at a time, headers counted", "bold"),
+        table,
+        Text(
+            f"{spell_time(survey.alpha_s)} a message of one byte. Furthest from what was asked: "
+            f"{survey.furthest - 1:+.1%}"
+        ),
+        Text(machine, "dim"),
+    )
+
+
+def _against(found: float, asked: float) -> str:
+    return f"{spell_bandwidth(found)} {found / asked - 1:+.1%}" if asked else "–"

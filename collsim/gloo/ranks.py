@@ -222,3 +222,25 @@ def ping(me: Self, *, peer: int, nbytes: int, repetitions: int) -> list[float]:
             (dist.send if turn == me.rank else dist.recv)(tensor, other)
         times.append((time.perf_counter() - begin) / 2)
     return times
+
+
+def stream(me: Self, *, src: int, dst: int, nbytes: int) -> list[float]:
+    """Seconds in which `src` hands `nbytes` to `dst` and hears, by one byte, that all is there.
+
+    Only `src` returns a time.
+    """
+    import torch
+    import torch.distributed as dist
+
+    if me.rank not in (src, dst):
+        return []
+    me.says(f"stream from rank {src} to rank {dst}")
+    data, word = torch.zeros(nbytes, dtype=torch.uint8), torch.zeros(1, dtype=torch.uint8)
+    if me.rank == dst:
+        dist.recv(data, src)
+        dist.send(word, src)
+        return []
+    begin = time.perf_counter()
+    dist.send(data, dst)
+    dist.recv(word, dst)
+    return [time.perf_counter() - begin]
