@@ -1,6 +1,7 @@
 """What the terminal shows of runs in the lab: predicted against measured, and why they differ."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -16,6 +17,9 @@ LIMITS = (
     "each step also costs acknowledgements and headers that wait behind data, which the model "
     "leaves out: larger pieces come closer."
 )
+
+MOST_COLUMNS: Final = 8
+"""Ranks up to which a survey shows every pair."""
 
 
 def lab_report(result: LabResult) -> RenderableType:
@@ -127,20 +131,16 @@ def _native_story(result: LabResult) -> Iterator[Text]:
 
 
 def survey_report(survey: Survey) -> RenderableType:
-    """A lab's rates as a table: a row for each sending rank, measured and how far from asked."""
+    """A lab's rates as a table: what each rank sends to each other, and how far from asked."""
     n = survey.shape.n_ranks
-    table = Table(header_style="bold", box=None, pad_edge=False)
-    table.add_column("from \\ to")
-    for rank in range(n):
-        table.add_column(f"rank {rank}", justify="right")
-    for src in range(n):
-        pairs = zip(survey.measured[src], survey.asked[src], strict=True)
-        cells = [_against(found, asked) for found, asked in pairs]
-        table.add_row(f"rank {src}", *cells)
     machine = ", ".join(f"{key} {value}" for key, value in survey.machine.items())
     return Group(
-        Text(f"Measured between {n} ranks, one stream at a time, headers counted", "bold"),
-        table,
+        Text(
+            f"Measured between {n} ranks, one stream at a time: Mbit/s with all headers counted, "
+            "and how far that is from what was asked",
+            "bold",
+        ),
+        _pairs_table(survey) if n <= MOST_COLUMNS else _senders_table(survey),
         Text(
             f"{spell_time(survey.alpha_s)} a message of one byte. Furthest from what was asked: "
             f"{survey.furthest - 1:+.1%}"
@@ -149,5 +149,33 @@ def survey_report(survey: Survey) -> RenderableType:
     )
 
 
-def _against(found: float, asked: float) -> str:
-    return f"{spell_bandwidth(found)} {found / asked - 1:+.1%}" if asked else "–"
+def _pairs_table(survey: Survey) -> Table:
+    """A row for each rank that sends, a column for each that receives."""
+    n = survey.shape.n_ranks
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    table.add_column("from \\ to", no_wrap=True)
+    for rank in range(n):
+        table.add_column(f"rank {rank}", justify="right", no_wrap=True)
+    for src in range(n):
+        pairs = zip(survey.measured[src], survey.asked[src], strict=True)
+        cells = [_against(found, asked, "\n") if asked else "–" for found, asked in pairs]
+        table.add_row(f"rank {src}", *cells)
+    return table
+
+
+def _senders_table(survey: Survey) -> Table:
+    """A row for each rank that sends, with the least and the most of its streams."""
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    table.add_column("from", no_wrap=True)
+    for name in ("least", "to", "most", "to"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for src, (found, asked) in enumerate(zip(survey.measured, survey.asked, strict=True)):
+        ratios = {dst: found[dst] / asked[dst] for dst in range(len(asked)) if asked[dst]}
+        ends = (min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__))
+        cells = [(_against(found[dst], asked[dst]), f"rank {dst}") for dst in ends]
+        table.add_row(f"rank {src}", *cells[0], *cells[1])
+    return table
+
+
+def _against(found: float, asked: float, between: str = " ") -> str:
+    return f"{found * 8 / 1e6:.4g}{between}{found / asked - 1:+.1%}"
