@@ -1,11 +1,14 @@
 """What all tests share: hypothesis profiles, golden files, and how missing torch is treated."""
 
 import os
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from collsim.cli import main
 
 settings.register_profile("dev", max_examples=25, deadline=None)
 settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True)
@@ -22,6 +25,24 @@ def pytest_runtest_makereport(
     if report.skipped and needed and os.environ.get("CI") == "true":
         report.outcome = "failed"
     return report
+
+
+def collsim(
+    *arguments: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> tuple[int, str, str]:
+    """Run the command in this process: exit code, output, errors."""
+    monkeypatch.setattr(sys, "argv", ["collsim", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err
+    return int(ended.value.code or 0), captured.out, captured.err
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """The command in this process: exit code, output, errors."""
+    return lambda *arguments: collsim(*arguments, monkeypatch=monkeypatch, capsys=capsys)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,29 +11,12 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collsim.cli import commands, main
+from collsim.cli import commands
 from collsim.collectives import COLLECTIVES
 from collsim.topology import TOPOLOGIES
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 ONE_SWITCH = str(SCENARIOS / "one-switch.yaml")
-
-
-def collsim(
-    *arguments: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> tuple[int, str, str]:
-    """Run the command in this process: exit code, output, errors."""
-    monkeypatch.setattr(sys, "argv", ["collsim", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    captured = capsys.readouterr()
-    assert "Traceback" not in captured.err
-    return int(ended.value.code or 0), captured.out, captured.err
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    return lambda *arguments: collsim(*arguments, monkeypatch=monkeypatch, capsys=capsys)
 
 
 def test_run_shows_a_table_and_says_why(run) -> None:
