@@ -194,6 +194,7 @@ def play(file: Path, settings: tuple[str, ...], output: Path) -> None:
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw the runs here.")
 @click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait for a run.")
 @click.option("--lab", is_flag=True, help="Run in a network shaped like FILE's, and compare times.")
+@click.option("--recorded", is_flag=True, help="Show the lab's run that ships with collsim.")
 @click.option(
     "--repetitions",
     type=click.IntRange(1, 100),
@@ -208,10 +209,11 @@ def check(
     picture: Path | None,
     timeout: float,
     lab: bool,
+    recorded: bool,
     repetitions: int,
 ) -> None:
     """Run FILE's algorithms on real gloo processes here, and compare tensors and bytes."""
-    from collsim import check_plots, checking, emulation, lab_report, report
+    from collsim import check_plots, lab_report, report
     from collsim.export import to_json, write_whole
     from collsim.plots import check_format
 
@@ -219,19 +221,28 @@ def check(
         check_format(picture)
     scenario = _load(file, settings)
     checked: Any
-    if lab:
+    if recorded:
+        from collsim.recorded import recorded_run
+
+        checked = recorded_run(scenario)
+    elif lab:
+        from collsim.emulation import check_in_lab
+
         checked = _with_progress(
-            lambda p: emulation.check_in_lab(scenario, p, repetitions=repetitions, timeout=timeout),
-            "running",
+            lambda p: check_in_lab(scenario, p, repetitions=repetitions, timeout=timeout), "running"
         )
-        report.console().print(lab_report.lab_report(checked))
     else:
-        checked = _with_progress(lambda p: checking.check(scenario, p, timeout=timeout), "running")
+        from collsim.checking import check as check_here
+
+        checked = _with_progress(lambda p: check_here(scenario, p, timeout=timeout), "running")
+    if lab or recorded:
+        report.console().print(lab_report.lab_report(checked, recorded))
+    else:
         report.console().print(report.check_report(checked))
     if json_file:
         write_whole(json_file, to_json(checked.to_mapping()))
     if picture:
-        check_plots.save_check(checked, picture)
+        check_plots.save_check(checked, picture, recorded)
     if not (checked.tensors_equal and checked.bytes_equal):
         sys.exit(1)
 

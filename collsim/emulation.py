@@ -168,7 +168,7 @@ def check_in_lab(
     network = build_network(scenario)
     shape = shape_of(network)
     found, skipped = plans(scenario, network)
-    schedules = [_ordered_schedule(scenario, plan) for plan in found]
+    schedules = [ordered_schedule(scenario, plan) for plan in found]
     guess = lab_network(network, 0.0)
     expected = [play(scenario.engine, one, guess, scenario.nbytes) for one in schedules]
     longest = [timeline.makespan for timeline in expected]
@@ -223,7 +223,7 @@ def measure_alpha(group: RankGroup) -> float:
     return median(found)
 
 
-def _ordered_schedule(scenario: Scenario, plan: Plan) -> Schedule:
+def ordered_schedule(scenario: Scenario, plan: Plan) -> Schedule:
     """The schedule, with acknowledgements where real sends would else leave its order."""
     schedule = verified_schedule(scenario, plan)
     if plan.choice.name == "gloo" or scenario.acks or not sends_in_turn(schedule):

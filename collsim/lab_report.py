@@ -22,13 +22,18 @@ MOST_COLUMNS: Final = 8
 """Ranks up to which a survey shows every pair."""
 
 
-def lab_report(result: LabResult) -> RenderableType:
-    """Runs in the lab as a table, with what the model leaves out."""
+def lab_report(result: LabResult, recorded: bool = False) -> RenderableType:
+    """Runs in the lab as a table, with what the model leaves out.
+
+    Args:
+        result: The runs.
+        recorded: Whether they were made earlier, and elsewhere perhaps.
+    """
     table = Table(header_style="bold", box=None, pad_edge=False)
     table.add_column("algorithm")
     for name in ("tensors", "bytes"):
         table.add_column(name, no_wrap=True)
-    for name in ("predicted", "measured", "ratio", "spread", "band"):
+    for name in ("predicted", "recorded" if recorded else "measured", "ratio", "spread", "band"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in result.algorithms:
         table.add_row(

@@ -1,0 +1,42 @@
+"""Real runs that were made earlier, so that measured times can be shown where none can be made.
+
+Each file is what ``collsim check scenarios/NAME.yaml --lab --json collsim/recorded/NAME.json``
+wrote, on the machine and day that it names.
+"""
+
+from importlib.resources import files
+
+from collsim.emulation import LabResult
+from collsim.errors import ScenarioError
+from collsim.scenario import Scenario
+
+
+def recorded_runs() -> dict[str, LabResult]:
+    """Every recorded run, by the name of its scenario's file."""
+    found = sorted(
+        (place for place in files(__name__).iterdir() if place.name.endswith(".json")),
+        key=lambda place: place.name,
+    )
+    return {
+        place.name.removesuffix(".json"): LabResult.model_validate_json(
+            place.read_text(encoding="utf-8")
+        )
+        for place in found
+    }
+
+
+def recorded_run(scenario: Scenario) -> LabResult:
+    """The recorded run of a scenario, which must be the very same one.
+
+    Raises:
+        ScenarioError: There is none.
+    """
+    runs = recorded_runs()
+    for run in runs.values():
+        if run.provenance["scenario"] == scenario.digest:
+            return run
+    raise ScenarioError(
+        "no run of just this scenario is recorded; recorded are scenarios/"
+        + ".yaml, scenarios/".join(runs)
+        + ".yaml, unchanged"
+    )
