@@ -263,6 +263,25 @@ def lab(file: Path, settings: tuple[str, ...], json_file: Path | None) -> None:
         write_whole(json_file, to_json(found.to_mapping()))
 
 
+@commands.command()
+@click.argument("name", required=False)
+@JSON
+def mistakes(name: str | None, json_file: Path | None) -> None:
+    """Make mistakes on real gloo ranks: all of them, or NAME with its code and remedy."""
+    from collsim import mistakes_report, report
+    from collsim.export import to_json, write_whole
+    from collsim.mistakes import MISTAKES, find, reproduce_all
+
+    chosen = MISTAKES if name is None else (find(name),)
+    lessons = _with_progress(lambda p: list(reproduce_all(chosen, p)), "making the mistake")
+    shown = mistakes_report.overview if name is None else lambda all: mistakes_report.detail(all[0])
+    report.console().print(shown(lessons))
+    if json_file:
+        write_whole(json_file, to_json({"mistakes": [each.to_mapping() for each in lessons]}))
+    if not all(lesson.agrees for lesson in lessons):
+        sys.exit(1)
+
+
 def _load(file: Path, settings: tuple[str, ...]) -> "Scenario":
     from collsim.scenario import load_scenario
 

@@ -81,3 +81,9 @@ def changes_its_mind(me: Self, **plan: Any) -> object:
 
     ranks._run_channels = run_and_spoil
     return ranks.run_plan(me, **plan)
+
+
+def snooze(me: Self, *, seconds: float) -> list[float]:
+    """Say nothing for a while."""
+    time.sleep(seconds)
+    return [seconds]

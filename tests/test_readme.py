@@ -26,8 +26,9 @@ def lines(text: str) -> list[str]:
 
 @pytest.mark.parametrize(("arguments", "shown"), CONSOLE)
 def test_commands_print_what_the_readme_shows(arguments: str, shown: str) -> None:
-    if arguments.startswith("check"):
+    if arguments.startswith(("check", "mistakes")):
         pytest.importorskip("torch")
+    if arguments.startswith("check"):
         shown = TIMES.sub("some time", shown)
     found = collsim(*shlex.split(arguments))
     printed = found.stdout
@@ -37,7 +38,7 @@ def test_commands_print_what_the_readme_shows(arguments: str, shown: str) -> Non
 
 
 def test_the_readme_shows_commands_at_all() -> None:
-    assert [arguments.split()[0] for arguments, _ in CONSOLE] == ["run", "check"]
+    assert [arguments.split()[0] for arguments, _ in CONSOLE] == ["run", "check", "mistakes"]
     assert len(PYTHON) == 3
 
 

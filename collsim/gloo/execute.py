@@ -13,6 +13,7 @@ from typing import Any, Final
 from collsim.errors import ExecutionError, ExecutionUnavailable, ScheduleError
 from collsim.gloo.forks import spell_exit
 from collsim.gloo.lab import Shape
+from collsim.gloo.outcomes import Fate
 from collsim.gloo.plans import Execution, initial_memory, opaque_schedule, plan_ranks, put_together
 from collsim.gloo.watch import Failure
 from collsim.gloo.wire import Closed, Late, encode, receive, send
@@ -178,6 +179,31 @@ class GlooServer:
                 self.close(patience=0)
             else:
                 self.ask("end")
+            self._has_group.release()
+
+    def probe(
+        self, function: str, arguments: Sequence[dict[str, Any]], *, patience: float, timeout: float
+    ) -> list[Fate]:
+        """Let fresh ranks run ``module:function(self, **arguments[rank])``, come what may.
+
+        Args:
+            function: What to run.
+            arguments: Those of each rank.
+            patience: Seconds after which a rank that has said nothing is taken for hung.
+            timeout: Seconds that a rank may wait for others.
+
+        Raises:
+            ValueError: The server has a group.
+            ExecutionError: The ranks could not be started.
+        """
+        if not self._has_group.acquire(blocking=False):
+            raise ValueError("this server has a group: leave that, or start another GlooServer")
+        try:
+            requests = [encode((function, own)) for own in arguments]
+            limit = timeout + patience
+            fates: list[Fate] = self.ask("probe", requests, timeout, patience, timeout=limit)
+            return fates
+        finally:
             self._has_group.release()
 
 

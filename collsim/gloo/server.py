@@ -11,6 +11,7 @@ from typing import Any
 
 from collsim.gloo.forks import Group, fork_group
 from collsim.gloo.namespaces import LabUnavailable
+from collsim.gloo.probes import probe
 from collsim.gloo.watch import GRACE, Failure, exchange
 from collsim.gloo.wire import Closed, encode, receive, send
 
@@ -54,6 +55,9 @@ def obey(requests: int, answers: int) -> None:
                 case "work" if group is not None:
                     work, timeout = arguments
                     answer = exchange(group, work, timeout, requests)
+                case "probe" if group is None:
+                    work, timeout, patience = arguments
+                    answer = probe(work, timeout, patience, requests, answers)
                 case "end" if group is not None:
                     group.end(patience=GRACE)
                     group = None

@@ -1,5 +1,6 @@
 """Hand work to ranks and wait for their answers; if these do not come, find the rank to blame."""
 
+import math
 import selectors
 import time
 from collections.abc import Sequence
@@ -63,8 +64,37 @@ def exchange(
     Raises:
         Closed: The caller has gone.
     """
+    n_ranks = len(group.children)
+    heard = listen(group, requests, timeout + GRACE, caller, after_error=GRACE, after_death=0.0)
+    if len(heard.answers) == n_ranks:
+        return [heard.answers[rank] for rank in range(n_ranks)]
+    return _blame(group, heard, timeout)
+
+
+def listen(
+    group: Group,
+    requests: Sequence[bytes],
+    patience: float,
+    caller: int,
+    *,
+    after_error: float,
+    after_death: float,
+) -> Heard:
+    """Send each rank its request, if there are any, and hear what becomes of it.
+
+    Args:
+        group: The ranks.
+        requests: What to send to each, encoded, or nothing.
+        patience: Seconds that this may take.
+        caller: Descriptor that comes to its end when the caller has gone.
+        after_error: Seconds to go on listening to the others after a rank raised.
+        after_death: Seconds to go on listening to the others after a rank died.
+
+    Raises:
+        Closed: The caller has gone.
+    """
     n_ranks, heard = len(group.children), Heard()
-    deadline = time.monotonic() + timeout + GRACE
+    deadline = time.monotonic() + patience
     with selectors.DefaultSelector() as selector:
         selector.register(caller, selectors.EVENT_READ)
         for rank, child in enumerate(group.children):
@@ -82,11 +112,10 @@ def exchange(
                 if isinstance(key.data, memoryview):
                     _write(selector, key)
                 else:
-                    patience = _read(selector, key, group, heard)
-                    deadline = min(deadline, time.monotonic() + patience)
-    if len(heard.answers) == n_ranks:
-        return [heard.answers[rank] for rank in range(n_ranks)]
-    return _blame(group, heard, timeout)
+                    kind = _read(selector, key, group, heard)
+                    more = {"raised": after_error, "died": after_death}.get(kind, math.inf)
+                    deadline = min(deadline, time.monotonic() + more)
+    return heard
 
 
 def _write(selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
@@ -103,23 +132,23 @@ def _write(selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None
 
 def _read(
     selector: selectors.BaseSelector, key: selectors.SelectorKey, group: Group, heard: Heard
-) -> float:
-    """Take in more of what a rank answers; seconds to go on listening to the others."""
+) -> str:
+    """Take in more of what a rank answers; "answer", "raised", "died", or "" as yet."""
     rank, incoming = key.data
     try:
         if not incoming.read(key.fd):
-            return float("inf")
+            return ""
     except Closed:
         selector.unregister(key.fd)
         heard.died[rank] = _last_words(group, rank)
-        return 0.0
+        return "died"
     selector.modify(key.fd, selectors.EVENT_READ, (rank, Incoming()))
     kind, value = incoming.message()
     if kind == "answer":
         heard.answers[rank] = value
-        return float("inf")
-    heard.raised[rank] = value
-    return GRACE
+    else:
+        heard.raised[rank] = value
+    return str(kind)
 
 
 def _last_words(group: Group, rank: int) -> str:

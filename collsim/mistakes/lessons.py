@@ -1,0 +1,112 @@
+"""Make mistakes on real ranks, and put what happens beside what is documented."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final
+
+from collsim.errors import ScenarioError
+from collsim.gloo.execute import GlooServer
+from collsim.gloo.outcomes import Fate
+from collsim.mistakes.table import MISTAKES, N_RANKS, Mistake
+
+TIMEOUT: Final = 1.5
+"""Seconds that a rank waits for others before gloo gives up."""
+
+PATIENCE: Final = 4.0
+"""Seconds after which a silent rank is taken for hung: longer than gloo's own timeout."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A mistake and what came of it.
+
+    Attributes:
+        mistake: What was done.
+        observed: What became of each rank.
+        diagnosis: What collsim says before anything runs, "" if nothing.
+    """
+
+    mistake: Mistake
+    observed: tuple[Fate, ...]
+    diagnosis: str
+
+    @property
+    def code(self) -> str:
+        """The source of what the ranks executed."""
+        return inspect.getsource(self.mistake.work)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every rank's fate is as documented."""
+        pairs = zip(self.mistake.expected, self.observed, strict=True)
+        return all(expected.agrees(fate) for expected, fate in pairs)
+
+    def spell(self, rank: int) -> str:
+        """What became of a rank, in words."""
+        fate, right = self.observed[rank], self.mistake.right[rank]
+        if fate.kind != "returned":
+            return f"{fate.kind}: {fate.text}"
+        if tuple(fate.value) == right:
+            return f"right: {_numbers(fate.value)}"
+        return f"silently wrong: {_numbers(fate.value)} instead of {_numbers(right)}"
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The lesson as plain data."""
+        return {
+            "id": self.mistake.id,
+            "title": self.mistake.title,
+            "code": self.code,
+            "outcome": self.mistake.outcome,
+            "remedy": self.mistake.remedy,
+            "ranks": [self.spell(rank) for rank in range(N_RANKS)],
+            "as_documented": self.agrees,
+            "diagnosis": self.diagnosis,
+            "why_no_diagnosis": self.mistake.blind,
+        }
+
+
+def find(name: str) -> Mistake:
+    """The mistake of this name.
+
+    Raises:
+        ScenarioError: There is none.
+    """
+    names = [mistake.id for mistake in MISTAKES]
+    if name not in names:
+        near = get_close_matches(name, names, cutoff=0.4) or names
+        raise ScenarioError(f"no mistake is called {name!r}; the nearest: {', '.join(near)}")
+    return MISTAKES[names.index(name)]
+
+
+def reproduce(mistake: Mistake, server: GlooServer) -> Lesson:
+    """Make one mistake on four fresh ranks.
+
+    Raises:
+        ExecutionError: The ranks could not be started.
+    """
+    arguments = [{"mistake": mistake.work.__name__}] * N_RANKS
+    fates = server.probe(
+        "collsim.gloo.misuse:attempt", arguments, patience=PATIENCE, timeout=TIMEOUT
+    )
+    return Lesson(mistake, tuple(fates), mistake.diagnose() if mistake.diagnose else "")
+
+
+def reproduce_all(
+    mistakes: tuple[Mistake, ...], progress: Callable[[str], None]
+) -> Iterator[Lesson]:
+    """Make mistakes, one after the other.
+
+    Raises:
+        ExecutionUnavailable: There is no gloo here.
+        ExecutionError: Ranks could not be started.
+    """
+    with GlooServer() as server:
+        for mistake in mistakes:
+            progress(mistake.id)
+            yield reproduce(mistake, server)
+
+
+def _numbers(values: tuple[float, ...]) -> str:
+    return "[" + ", ".join(f"{value:.10g}" for value in values) + "]"
