@@ -132,6 +132,27 @@ def send_before_receive(me: Self) -> Any:
     return theirs
 
 
+def list_missing(me: Self) -> Any:
+    """The root gives no list to scatter."""
+    import torch
+    import torch.distributed as dist
+
+    own = torch.zeros(1)
+    dist.scatter(own, None, src=0)
+    return own
+
+
+def unequal_list(me: Self) -> Any:
+    """The root's blocks are not of equal size."""
+    import torch
+    import torch.distributed as dist
+
+    own = torch.zeros(2)
+    blocks = [torch.ones(3 if rank == 1 else 2) for rank in range(me.n_ranks)]
+    dist.scatter(own, blocks if me.rank == 0 else None, src=0)
+    return own
+
+
 EVERY = (
     correct,
     root_outside,
@@ -144,4 +165,6 @@ EVERY = (
     list_on_every_rank,
     short_list,
     send_before_receive,
+    list_missing,
+    unequal_list,
 )
