@@ -129,6 +129,7 @@ def draw_times(axes: "Axes", rows: Sequence[LabRow], word: str = "measured") -> 
         axis.set_major_locator(_ticks(ends))
         axis.set_minor_locator(_ticks(ends[:0]))
         axis.set_major_formatter(lambda value, _position: spell_time(value))
+    axes.tick_params(axis="x", rotation=45)
     axes.legend(loc="upper left", frameon=False)
 
 

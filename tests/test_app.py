@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from collsim.curves import Curves, size_curves
-from collsim.errors import ScenarioError
+from collsim.errors import ExecutionUnavailable, ScenarioError
 from collsim.scenario import parse_scenario
 from collsim.ui.choice import for_browser
 
@@ -74,6 +74,29 @@ def test_a_lesson_reveals_only_after_a_guess() -> None:
     assert "Right: 5.882 ms against 2.547 ms, 2.3 times" in found.success[0].value
     found.radio(key="learn-guess").set_value("7 times").run()
     assert found.info[0].value.startswith("Not quite")
+
+
+def test_check_shows_recorded_runs_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = page("check")
+    found.query_params["scenario"] = "lab-eight"
+    found.run()
+    assert not found.exception
+    heading = found.markdown[-1].value
+    assert "Recorded: 7 of 7 real runs took the predicted time within 5%" in heading
+    assert list(found.dataframe[0].value.columns)[4] == "recorded"
+    monkeypatch.setattr("collsim.ui.check.check", no_torch)
+    found.button[0].click().run()
+    assert found.warning[0].value == "there is no torch. The simulation needs neither."
+    assert found.markdown[-1].value == heading
+
+
+def no_torch(*_: object) -> None:
+    raise ExecutionUnavailable("there is no torch")
+
+
+def test_check_says_which_scenarios_have_recorded_runs() -> None:
+    found = page("check").run()
+    assert "[lab-four](?scenario=lab-four)" in found.caption[-1].value
 
 
 @pytest.mark.gloo

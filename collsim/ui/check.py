@@ -5,6 +5,7 @@ import streamlit as st
 from collsim.checking import CheckResult, check
 from collsim.errors import CollsimError, ExecutionUnavailable
 from collsim.ui.choice import choose_scenario
+from collsim.ui.recorded import show_recorded
 from collsim.units import spell_time
 
 MOST_RANKS = 16
@@ -21,6 +22,7 @@ def page() -> None:
         st.error(f"ranks: the app starts at most {MOST_RANKS} processes, got {scenario.ranks}")
         st.stop()
     if not st.button("Run on real processes", type="primary"):
+        show_recorded(scenario)
         st.stop()
     with st.status("Starting ranks …") as status:
         try:
@@ -28,6 +30,7 @@ def page() -> None:
         except ExecutionUnavailable as error:
             status.update(label="Not available here", state="error")
             st.warning(f"{error}. The simulation needs neither.")
+            show_recorded(scenario)
             st.stop()
         except CollsimError as error:
             status.update(label="Failed", state="error")
