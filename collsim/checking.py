@@ -7,6 +7,7 @@ they show that it ran, not how fast the scenario's network would be.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from collsim.cluster import build_network
 from collsim.engines import play
 from collsim.errors import ContractError, ScenarioError
-from collsim.gloo import Execution, GlooServer, RankGroup, native_wire_bytes, wire_bytes
+from collsim.gloo import Execution, RankGroup, forked_group, native_wire_bytes, wire_bytes
 from collsim.planning import Plan, plans, verified_schedule
 from collsim.runner import provenance
 from collsim.scenario import Scenario
@@ -107,13 +108,15 @@ def check(
     progress: Callable[[str], None] = lambda title: None,
     *,
     timeout: float = 30.0,
+    start: Callable[..., AbstractContextManager[RankGroup]] = forked_group,
 ) -> CheckResult:
-    """Run a scenario on real gloo ranks, on loopback.
+    """Run a scenario on real gloo ranks, on loopback unless `start` says where.
 
     Args:
         scenario: What to run.
         progress: Called with each algorithm's name before it starts.
         timeout: Seconds that one run may take.
+        start: Makes the group of ranks, from their number and the timeout.
 
     Raises:
         ScenarioError: It is too large to run here.
@@ -125,7 +128,7 @@ def check(
     found, skipped = plans(scenario, network)
     checked: list[Checked] = []
     predicted: list[Timeline] = []
-    with GlooServer() as server, server.group(scenario.ranks, timeout=timeout) as group:
+    with start(scenario.ranks, timeout=timeout) as group:
         for plan in found:
             progress(plan.title)
             schedule = verified_schedule(scenario, plan)

@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -182,24 +182,29 @@ def test_what_was_observed_and_what_was_not(server: GlooServer) -> None:
         assert timeline.done[transfer.id] <= timeline.step_end[transfer.dst_step]
 
 
+def idle(function: str, arguments: Sequence[dict[str, Any]]) -> list[Any]:
+    """Work of ranks that must not be asked for any."""
+    raise AssertionError(f"{function} was run")
+
+
 def test_a_schedule_that_would_hang_gloo_is_refused() -> None:
     def send_first(me: Rank) -> Iterator[Step]:
         yield Send((me.rank + 1) % me.n_ranks, me.rank)
         yield Recv((me.rank - 1) % me.n_ranks, (me.rank - 1) % me.n_ranks)
 
     gather = Collective("all_gather", own_block, everything, block_per_rank, rooted=False)
-    group = RankGroup(None, 3, 1.0)  # type: ignore[arg-type]
+    group = RankGroup(idle, {}, 3)
     with pytest.raises(ScheduleError, match="gloo would hang: deadlock under rendezvous: rank 0"):
         group.execute(trace(gather, send_first, 3), 100)
 
 
 def test_misuse_is_a_value_error(server: GlooServer) -> None:
     schedule = trace(BROADCAST, BROADCAST.algorithms["flat"], 3)
-    group = RankGroup(server, 4, 1.0)
+    group = RankGroup(idle, {}, 4)
     with pytest.raises(ValueError, match="the schedule has 3 ranks, the group 4"):
         group.execute(schedule, 1)
     with pytest.raises(ValueError, match="repetitions must be at least 1, got 0"):
-        RankGroup(server, 3, 1.0).native(schedule, 1, repetitions=0)
+        RankGroup(idle, {}, 3).native(schedule, 1, repetitions=0)
     for n_ranks, timeout in ((0, 1.0), (2, 0.0), (2, float("inf")), (2, float("nan"))):
         with (
             pytest.raises(ValueError, match="must be positive"),
@@ -211,7 +216,7 @@ def test_misuse_is_a_value_error(server: GlooServer) -> None:
 def test_memory_that_does_not_fit_is_refused_before_a_rank_sees_it(server: GlooServer) -> None:
     schedule = trace(BROADCAST, BROADCAST.algorithms["flat"], 2)
     right, short = np.zeros(8, np.uint8), np.zeros(7, np.uint8)
-    group = RankGroup(server, 2, 1.0)
+    group = RankGroup(idle, server.itemsizes, 2)
     unfit: list[Any] = [(right, short), (right,), (right, right.view(np.float32)), ()]
     for inputs in unfit:
         with pytest.raises(ValueError, match=r"inputs must be 2 times uint8\[8\], got"):

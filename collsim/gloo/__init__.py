@@ -5,7 +5,8 @@ A `GlooServer` is a process of its own that imports torch once and forks ranks f
 needed, and is imported in those processes alone.
 """
 
-from collsim.gloo.execute import GlooServer, RankGroup, execute, native
+from collsim.gloo.execute import GlooServer, execute, forked_group, native
+from collsim.gloo.group import RankGroup
 from collsim.gloo.plans import Execution
 from collsim.gloo.traffic import native_wire_bytes, wire_bytes
 
@@ -14,6 +15,7 @@ __all__ = [
     "GlooServer",
     "RankGroup",
     "execute",
+    "forked_group",
     "native",
     "native_wire_bytes",
     "wire_bytes",

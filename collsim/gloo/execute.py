@@ -1,4 +1,4 @@
-"""The caller's side: start the server and groups of ranks, hand out work, put records together."""
+"""The caller's side: start the server and groups of ranks, and hand out work."""
 
 import os
 import subprocess
@@ -10,15 +10,15 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Final
 
-from collsim.errors import ExecutionError, ExecutionUnavailable, ScheduleError
+from collsim.errors import ExecutionError, ExecutionUnavailable
 from collsim.gloo.forks import spell_exit
+from collsim.gloo.group import RankGroup
 from collsim.gloo.lab import Shape
 from collsim.gloo.outcomes import Fate
-from collsim.gloo.plans import Execution, initial_memory, opaque_schedule, plan_ranks, put_together
+from collsim.gloo.plans import Execution
 from collsim.gloo.watch import Failure
 from collsim.gloo.wire import Closed, Late, encode, receive, send
 from collsim.schedule import Schedule
-from collsim.verification import Buffers
 
 TIMEOUT: Final = 30.0
 """Seconds that a group may take to start, and each piece of work."""
@@ -149,7 +149,7 @@ class GlooServer:
     @contextmanager
     def group(
         self, n_ranks: int, *, timeout: float = TIMEOUT, lab: Shape | None = None
-    ) -> "Iterator[RankGroup]":
+    ) -> Iterator[RankGroup]:
         """Fork `n_ranks` ranks that form a process group; one group at a time.
 
         Args:
@@ -169,7 +169,13 @@ class GlooServer:
             )
         if not self._has_group.acquire(blocking=False):
             raise ValueError("this server has a group: leave that, or start another GlooServer")
-        group = RankGroup(self, n_ranks, timeout)
+
+        def work(function: str, arguments: Sequence[dict[str, Any]]) -> list[Any]:
+            requests = [encode((function, own)) for own in arguments]
+            answers: list[Any] = self.ask("work", requests, timeout, timeout=timeout)
+            return answers
+
+        group = RankGroup(work, self.itemsizes, n_ranks)
         try:
             self.ask("group", n_ranks, timeout, lab, timeout=timeout)
             yield group
@@ -207,130 +213,18 @@ class GlooServer:
             self._has_group.release()
 
 
-class RankGroup:
-    """Ranks that are ready to work. Made by `GlooServer.group`.
-
-    Attributes:
-        n_ranks: How many.
-        timeout: Seconds that each piece of work may take.
-        over: Why they can work no more, "" if they can.
-    """
-
-    def __init__(self, server: GlooServer, n_ranks: int, timeout: float) -> None:
-        self._server = server
-        self.n_ranks = n_ranks
-        self.timeout = timeout
-        self.over = ""
-
-    def run(self, function: str, arguments: Sequence[dict[str, Any]]) -> list[Any]:
-        """Run ``module:function(self, **arguments[rank])`` on every rank.
-
-        Raises:
-            ExecutionError: A rank died, hung or raised; the group is of no more use then.
-        """
-        if self.over:
-            raise ExecutionError(self.over)
-        if len(arguments) != self.n_ranks:
-            raise ValueError(f"got arguments for {len(arguments)} ranks of {self.n_ranks}")
-        requests = [encode((function, own)) for own in arguments]
-        self.over = "a piece of work of this group has failed, or is under way; open a new group"
-        answers: list[Any] = self._server.ask("work", requests, self.timeout, timeout=self.timeout)
-        self.over = ""
-        return answers
-
-    def execute(
-        self,
-        schedule: Schedule,
-        nbytes: int,
-        *,
-        seed: int = 0,
-        repetitions: int = 1,
-        inputs: Buffers | None = None,
-    ) -> Execution:
-        """Run a schedule, step by step, over isend and irecv.
-
-        Args:
-            schedule: What to run; it must have as many ranks as the group.
-            nbytes: Bytes of the collective's argument.
-            seed: Seed of the initial memory (`initial_buffers`).
-            repetitions: How often; each starts from the initial memory.
-            inputs: The initial memory, if it should be something else.
-
-        Raises:
-            ValueError: Schedule, group, memory and arguments do not fit together.
-            ScheduleError: The schedule deadlocks under rendezvous, and so it does on gloo.
-            ExecutionError: A rank died, hung or raised.
-        """
-        self._check(schedule.n_ranks, repetitions)
-        if schedule.rendezvous_deadlock:
-            raise ScheduleError(f"gloo would hang: {schedule.rendezvous_deadlock}")
-        memory = initial_memory(schedule, nbytes, seed, inputs)
-        plans = plan_ranks(schedule, nbytes)
-        arguments = [
-            {"channels": plan, "memory": own, "repetitions": repetitions}
-            for plan, own in zip(plans, memory, strict=True)
-        ]
-        records = self.run("collsim.gloo.ranks:run_plan", arguments)
-        return put_together(schedule, nbytes, "gloo, isend/irecv", records)
-
-    def native(
-        self,
-        schedule: Schedule,
-        nbytes: int,
-        *,
-        dtype: str = "uint8",
-        seed: int = 0,
-        repetitions: int = 1,
-        inputs: Buffers | None = None,
-    ) -> Execution:
-        """Run torch's own collective on the same memory.
-
-        Args:
-            schedule: Says which collective, how many ranks and which root.
-            nbytes: Bytes of the collective's argument, a multiple of an element's.
-            dtype: Name of torch's element type.
-            seed: Seed of the initial memory.
-            repetitions: How often.
-            inputs: The initial memory, if it should be something else.
-
-        Raises:
-            ValueError: Schedule, group, memory and arguments do not fit together.
-            ExecutionError: A rank died, hung or raised.
-        """
-        self._check(schedule.n_ranks, repetitions)
-        sizes = self._server.itemsizes
-        if dtype not in sizes:
-            raise ValueError(f"dtype must be one of {', '.join(sizes)}, got {dtype!r}")
-        if nbytes % sizes[dtype]:
-            raise ValueError(f"nbytes must be a multiple of {dtype}'s {sizes[dtype]}, got {nbytes}")
-        memory = initial_memory(schedule, nbytes, seed, inputs)
-        collective = schedule.collective
-        arguments = [
-            {
-                "collective": collective.name,
-                "root": schedule.root,
-                "dtype": dtype,
-                "memory": own,
-                "repetitions": repetitions,
-            }
-            for own in memory
-        ]
-        records = self.run("collsim.gloo.ranks:run_native", arguments)
-        opaque = opaque_schedule(collective, schedule.n_ranks, schedule.root)
-        return put_together(opaque, nbytes, "gloo, torch's native", records)
-
-    def _check(self, n_ranks: int, repetitions: int) -> None:
-        if n_ranks != self.n_ranks:
-            raise ValueError(f"the schedule has {n_ranks} ranks, the group {self.n_ranks}")
-        if repetitions < 1:
-            raise ValueError(f"repetitions must be at least 1, got {repetitions}")
+@contextmanager
+def forked_group(n_ranks: int, *, timeout: float = TIMEOUT) -> Iterator[RankGroup]:
+    """Ranks on this machine, with a server of their own; see `GlooServer.group`."""
+    with GlooServer() as server, server.group(n_ranks, timeout=timeout) as group:
+        yield group
 
 
 def execute(
     schedule: Schedule, nbytes: int, *, timeout: float = TIMEOUT, **options: Any
 ) -> Execution:
     """Run a schedule on real gloo ranks that are started for it; see `RankGroup.execute`."""
-    with GlooServer() as server, server.group(schedule.n_ranks, timeout=timeout) as group:
+    with forked_group(schedule.n_ranks, timeout=timeout) as group:
         return group.execute(schedule, nbytes, **options)
 
 
@@ -338,5 +232,5 @@ def native(
     schedule: Schedule, nbytes: int, *, timeout: float = TIMEOUT, **options: Any
 ) -> Execution:
     """Run torch's own collective on ranks that are started for it; see `RankGroup.native`."""
-    with GlooServer() as server, server.group(schedule.n_ranks, timeout=timeout) as group:
+    with forked_group(schedule.n_ranks, timeout=timeout) as group:
         return group.native(schedule, nbytes, **options)
