@@ -282,6 +282,44 @@ def mistakes(name: str | None, json_file: Path | None) -> None:
         sys.exit(1)
 
 
+@commands.command()
+@click.option("--ranks", type=click.IntRange(2, 64), help="How many ranks.  [default: 4]")
+@click.option("--from", "times", type=click.Path(path_type=Path), help="Read measured times here.")
+@click.option("--lab", type=click.Path(path_type=Path), help="Measure in this scenario's lab.")
+@click.option("-o", "output", type=click.Path(path_type=Path), help="Write the network here.")
+@click.option("--csv", "table", type=click.Path(path_type=Path), help="Write each time here.")
+@JSON
+def calibrate(
+    ranks: int | None,
+    times: Path | None,
+    lab: Path | None,
+    output: Path | None,
+    table: Path | None,
+    json_file: Path | None,
+) -> None:
+    """Fit latency and bandwidth to real runs, here or in a file, for scenarios to include."""
+    from collsim import calibration, calibration_report, report
+    from collsim.export import to_json, write_whole
+
+    if times and (lab or table):
+        raise ScenarioError("with it nothing is measured: leave out --lab and --csv", "--from")
+    if lab and ranks:
+        raise ScenarioError("the scenario of --lab says how many: leave it out", "--ranks")
+    if times:
+        found = calibration.calibrate_from(times, ranks)
+    elif lab:
+        found = _with_progress(lambda p: calibration.calibrate_lab(_load(lab, ()), p), "measuring")
+    else:
+        found = _with_progress(lambda p: calibration.calibrate_here(ranks or 4, p), "measuring")
+    report.console().print(calibration_report.calibration_report(found))
+    for file, text in ((output, found.block), (table, found.csv)):
+        if file:
+            write_whole(file, text())
+            click.echo(f"wrote {file}")
+    if json_file:
+        write_whole(json_file, to_json(found.to_mapping()))
+
+
 def _load(file: Path, settings: tuple[str, ...]) -> "Scenario":
     from collsim.scenario import load_scenario
 
