@@ -36,10 +36,8 @@ def test_noise_and_stalls_hardly_move_it_where_least_squares_of_seconds_fail(
     alpha: float, bandwidth: float, seed: int
 ) -> None:
     noise = random.Random(seed)
-    times = [
-        (m, t * noise.uniform(0.97, 1.03)) for m, t in line(alpha, bandwidth) for _ in range(9)
-    ]
-    stalled = [(m, t + 4e-3 * (noise.random() < 0.2)) for m, t in times]
+    times = [(m, t * noise.uniform(0.97, 1.03)) for m, t in line(alpha, bandwidth) * 25]
+    stalled = [(m, t + 4e-3 * (noise.random() < 0.15)) for m, t in times]
     found = fit(stalled)
     assert found.alpha == pytest.approx(alpha, rel=0.1)
     assert found.bandwidth == pytest.approx(bandwidth, rel=0.1)

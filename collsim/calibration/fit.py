@@ -102,8 +102,9 @@ def fit(times: Iterable[tuple[int, float]]) -> Fit:
         for number, (nbytes, found) in enumerate(sorted(by_size.items()))
     ]
     seen = [point for point in points if not point.is_held_out]
-    alpha, bandwidth = _line(seen)
-    others = [_line(seen[:one] + seen[one + 1 :]) for one in range(len(seen))]
+    alpha, bandwidth = _line(seen, _start(seen))
+    start = alpha, 1 / bandwidth
+    others = [_line(seen[:one] + seen[one + 1 :], start) for one in range(len(seen))]
     others.append((alpha, bandwidth))
     alphas, bandwidths = zip(*others, strict=True)
     return Fit(
@@ -121,13 +122,12 @@ def _is_held_out(number: int, n: int) -> bool:
     return n >= HOLD_OUT_FROM and number % 3 == 2 and number < n - 1
 
 
-def _line(points: Sequence[Point]) -> tuple[float, float]:
-    """α (s) and bandwidth (bytes/s)."""
+def _line(points: Sequence[Point], start: tuple[float, float]) -> tuple[float, float]:
+    """α (s) and bandwidth (bytes/s), from an α and a β near to them."""
     from scipy.optimize import least_squares  # late: a third of a second
 
     sizes = np.array([point.nbytes for point in points], float)
     seconds = np.array([point.seconds for point in points])
-    start = _start(sizes, seconds)
 
     def errors(logs: Floats) -> Floats:
         alpha, per_byte = np.exp(logs)
@@ -139,11 +139,13 @@ def _line(points: Sequence[Point]) -> tuple[float, float]:
     return float(alpha), float(1 / per_byte)
 
 
-def _start(sizes: Floats, seconds: Floats) -> tuple[float, float]:
+def _start(points: Sequence[Point]) -> tuple[float, float]:
     """A line near enough to begin from: the fastest message, and the median of all slopes.
 
     The latter is the estimate by Theil and Sen, which outliers do not move.
     """
+    sizes = np.array([point.nbytes for point in points], float)
+    seconds = np.array([point.seconds for point in points])
     first, second = np.triu_indices(len(sizes), 1)
     slopes = (seconds[second] - seconds[first]) / (sizes[second] - sizes[first])
     per_byte = float(np.median(slopes))
