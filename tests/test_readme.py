@@ -38,7 +38,7 @@ def test_commands_print_what_the_readme_shows(arguments: str, shown: str) -> Non
 
 
 def test_the_readme_shows_commands_at_all() -> None:
-    assert [arguments.split()[0] for arguments, _ in CONSOLE] == ["run", "check", "mistakes"]
+    assert [arguments.split()[0] for arguments, _ in CONSOLE] == ["run", "check", "check", "mistakes"]
     assert len(PYTHON) == 3
 
 
@@ -92,7 +92,8 @@ def test_the_algorithm_of_twenty_lines_runs_on_real_processes(tmp_path: Path) ->
 
 
 def test_files_and_links_of_the_readme_exist() -> None:
-    (picture,) = re.findall(r"!\[[^]]+\]\(([^)]+)\)", README)
-    assert (ROOT / picture).exists()
+    pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", README)
+    assert len(pictures) == 2
+    assert all((ROOT / picture).exists() for picture in pictures)
     for word in re.findall(r"scenarios/[\w-]+\.\w+", README):
         assert (ROOT / word).exists() or word == "scenarios/…", word
