@@ -38,7 +38,8 @@ def test_commands_print_what_the_readme_shows(arguments: str, shown: str) -> Non
 
 
 def test_the_readme_shows_commands_at_all() -> None:
-    assert [arguments.split()[0] for arguments, _ in CONSOLE] == ["run", "check", "check", "mistakes"]
+    shown = [arguments.split()[0] for arguments, _ in CONSOLE]
+    assert shown == ["run", "check", "check", "mistakes"]
     assert len(PYTHON) == 3
 
 
