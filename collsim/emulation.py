@@ -5,7 +5,6 @@ before the runs. So predicted and measured times may be compared, which on loopb
 """
 
 from collections.abc import Callable, Iterator
-from statistics import median
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -13,11 +12,11 @@ from pydantic import BaseModel, ConfigDict
 from collsim.checking import compare, inputs_of
 from collsim.cluster import build_network
 from collsim.engines import play
-from collsim.errors import ExecutionUnavailable, ScenarioError
-from collsim.gloo import Execution, GlooServer, RankGroup
+from collsim.errors import ScenarioError
+from collsim.gloo import Execution
 from collsim.gloo.execute import LONGEST_TIMEOUT
-from collsim.gloo.lab import GOODPUT, Shape, lab_network, shape_of
-from collsim.gloo.namespaces import LabUnavailable, with_rights
+from collsim.gloo.lab import Shape, lab_network, shape_of
+from collsim.gloo.shaping import GOODPUTS, Means, Shaped, measure_alpha, shaped_group
 from collsim.machine import describe_machine
 from collsim.network import Network
 from collsim.ordering import crossing_pairs, sends_in_turn
@@ -30,7 +29,6 @@ REPETITIONS: Final = 5
 MOST_SECONDS: Final = 3600.0
 """Predicted seconds of all runs together beyond which they are refused."""
 
-PINGS: Final = 30
 WHOLE: Final = 0.05
 """Part of the prediction that messages sent whole may be off by."""
 
@@ -107,6 +105,7 @@ class LabResult(Record):
         scenario: What was asked, as a scenario file would say it.
         question: The scenario's.
         shape: The rates of the lab.
+        means: How its network was shaped.
         alpha_s: Seconds of a message of one byte there, measured.
         repetitions: How often each algorithm was run.
         algorithms: One row for each run.
@@ -118,6 +117,7 @@ class LabResult(Record):
     scenario: dict[str, Any]
     question: str
     shape: Shape
+    means: Means
     alpha_s: float
     repetitions: int
     algorithms: tuple[LabRow, ...]
@@ -138,7 +138,7 @@ class LabResult(Record):
         """Seconds in which the root could send the argument once, headers taken off."""
         root = self.scenario["root"]
         rate = self.shape.up[root] if self.shape.up else max(self.shape.pairs[root])
-        return float(self.scenario["nbytes"] / (GOODPUT * rate))
+        return float(self.scenario["nbytes"] / (GOODPUTS[self.means] * rate))
 
     def to_mapping(self) -> dict[str, Any]:
         """What `check --lab --json` writes; `model_validate` reads it."""
@@ -180,47 +180,24 @@ def check_in_lab(
             "nbytes",
         )
     patience = min(LONGEST_TIMEOUT, timeout + 2 * repetitions * max(longest))
-    with (
-        lab_server() as server,
-        server.group(scenario.ranks, timeout=patience, lab=shape) as group,
-    ):
+    with shaped_group(shape, timeout=patience) as shaped:
         progress("latency")
-        alpha = measure_alpha(group)
+        alpha = measure_alpha(shaped.group)
         rows: list[LabRow] = []
         for plan, schedule in zip(found, schedules, strict=True):
             progress(plan.title)
-            rows += _emulate(scenario, plan, schedule, network, alpha, group, repetitions)
+            rows += _emulate(scenario, plan, schedule, network, alpha, shaped, repetitions)
     return LabResult(
         provenance={**provenance(scenario, expected), **describe_machine()},
         scenario=scenario.model_dump(mode="json"),
         question=scenario.question,
         shape=shape,
+        means=shaped.means,
         alpha_s=alpha,
         repetitions=repetitions,
         algorithms=tuple(rows),
         skipped=tuple(skipped),
     )
-
-
-def lab_server() -> GlooServer:
-    """A server with the rights that a lab needs.
-
-    Raises:
-        ExecutionUnavailable: It cannot have them here.
-    """
-    try:
-        return GlooServer(with_rights())
-    except LabUnavailable as error:
-        raise ExecutionUnavailable(str(error)) from None
-
-
-def measure_alpha(group: RankGroup) -> float:
-    """Seconds of a message of one byte: the median over rank 0's peers of half a round trip."""
-    found: list[float] = []
-    for peer in range(1, group.n_ranks):
-        arguments: dict[str, Any] = {"peer": peer, "nbytes": 1, "repetitions": PINGS}
-        found += group.run("collsim.gloo.ranks:ping", [arguments] * group.n_ranks)[0]
-    return median(found)
 
 
 def ordered_schedule(scenario: Scenario, plan: Plan) -> Schedule:
@@ -237,12 +214,13 @@ def _emulate(
     schedule: Schedule,
     network: Network,
     alpha: float,
-    group: RankGroup,
+    shaped: Shaped,
     repetitions: int,
 ) -> Iterator[LabRow]:
     """Run one algorithm over isend/irecv, and gloo's own once more as torch's collective."""
+    group, goodput = shaped.group, GOODPUTS[shaped.means]
     fair, fifo = (
-        play(scenario.engine, schedule, lab_network(network, alpha, kind), scenario.nbytes)
+        play(scenario.engine, schedule, lab_network(network, alpha, kind, goodput), scenario.nbytes)
         for kind in ("fair", "fifo")
     )
     inputs = inputs_of(scenario, schedule)

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from collsim.emulation import IN_PIECES, WHOLE, LabResult, LabRow
+from collsim.gloo.shaping import Means
 from collsim.report import first_pair, verdict
 from collsim.survey import Survey
 from collsim.units import spell_bandwidth, spell_size, spell_time
@@ -16,6 +17,14 @@ LIMITS = (
     f"Bands: ±{WHOLE:.0%} for messages sent whole; ±{IN_PIECES:.0%} for messages in pieces, where "
     "each step also costs acknowledgements and headers that wait behind data, which the model "
     "leaves out: larger pieces come closer."
+)
+PLACES: Final[dict[Means, str]] = {
+    "namespaces": "each in a network of its own",
+    "pacing": "on loopback, the kernel pacing each pair's connection",
+}
+PACING = (
+    "Pacing sends up to 64 KiB at once before it slows a message down: small messages and pieces "
+    "arrive early."
 )
 
 MOST_COLUMNS: Final = 8
@@ -56,7 +65,7 @@ def _heading(result: LabResult) -> Text:
         text.append(f"{result.question}\n", style="bold")
     text.append(
         f"{scenario['collective']} of {spell_size(scenario['nbytes'])} on {scenario['ranks']} real "
-        f"gloo ranks, each in a network of its own: {_rates(result)}, "
+        f"gloo ranks, {PLACES[result.means]}: {_rates(result)}, "
         f"{spell_time(result.alpha_s)} a message; medians of {result.repetitions}"
     )
     return text
@@ -107,6 +116,8 @@ def _remarks(result: LabResult) -> Iterator[Text]:
     )
     yield from _native_story(result)
     yield Text(LIMITS, "dim")
+    if result.means == "pacing":
+        yield Text(PACING, "dim")
     for row in rows:
         if row.limit:
             yield Text(f"{row.algorithm}: {row.limit}", "dim")
@@ -141,8 +152,8 @@ def survey_report(survey: Survey) -> RenderableType:
     machine = ", ".join(f"{key} {value}" for key, value in survey.machine.items())
     return Group(
         Text(
-            f"Measured between {n} ranks, one stream at a time: Mbit/s with all headers counted, "
-            "and how far that is from what was asked",
+            f"Measured between {n} ranks, {PLACES[survey.means]}, one stream at a time: Mbit/s "
+            "with all headers counted, and how far that is from what was asked",
             "bold",
         ),
         _pairs_table(survey) if n <= MOST_COLUMNS else _senders_table(survey),

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from collsim.cluster import build_network
-from collsim.emulation import Record, lab_server, measure_alpha
-from collsim.gloo.lab import GOODPUT, Shape, shape_of
+from collsim.emulation import Record
+from collsim.gloo.lab import Shape, shape_of
+from collsim.gloo.shaping import GOODPUTS, Means, measure_alpha, shaped_group
 from collsim.machine import describe_machine
 from collsim.scenario import Scenario
 
@@ -20,6 +21,7 @@ class Survey(Record):
         scenario: What was asked, as a scenario file would say it.
         machine: What it was measured on.
         shape: The rates that ranks or pairs were given.
+        means: How the network was shaped.
         alpha_s: Seconds of a message of one byte.
         asked: Bytes/s from each rank (row) to each other, all headers counted.
         measured: The same as found, one stream at a time.
@@ -29,6 +31,7 @@ class Survey(Record):
     scenario: dict[str, Any]
     machine: dict[str, str]
     shape: Shape
+    means: Means
     alpha_s: float
     asked: tuple[tuple[float, ...], ...]
     measured: tuple[tuple[float, ...], ...]
@@ -71,7 +74,8 @@ def survey_lab(
     n = shape.n_ranks
     asked = [[_rate(shape, src, dst) for dst in range(n)] for src in range(n)]
     measured = [[0.0] * n for _ in range(n)]
-    with lab_server() as server, server.group(n, timeout=timeout, lab=shape) as group:
+    with shaped_group(shape, timeout=timeout) as shaped:
+        group, goodput = shaped.group, GOODPUTS[shaped.means]
         progress("latency")
         alpha = measure_alpha(group)
         for src in range(n):
@@ -79,14 +83,15 @@ def survey_lab(
             for dst in range(n):
                 if src == dst:
                     continue
-                nbytes = round(asked[src][dst] * GOODPUT * STREAM_SECONDS)
+                nbytes = round(asked[src][dst] * goodput * STREAM_SECONDS)
                 arguments: dict[str, Any] = {"src": src, "dst": dst, "nbytes": nbytes}
                 found = group.run("collsim.gloo.ranks:stream", [arguments] * n)
-                measured[src][dst] = nbytes / GOODPUT / (found[src][0] - 2 * alpha)
+                measured[src][dst] = nbytes / goodput / (found[src][0] - 2 * alpha)
     return Survey(
         scenario=scenario.model_dump(mode="json"),
         machine=describe_machine(),
         shape=shape,
+        means=shaped.means,
         alpha_s=alpha,
         asked=tuple(map(tuple, asked)),
         measured=tuple(map(tuple, measured)),

@@ -12,10 +12,10 @@ from collsim.calibration.block import block, link_of
 from collsim.calibration.files import read_times
 from collsim.calibration.fit import fit
 from collsim.cluster import build_network
-from collsim.emulation import lab_server
 from collsim.engines import play
 from collsim.errors import ExecutionUnavailable, ScenarioError
 from collsim.gloo.lab import GOODPUT, Shape
+from collsim.gloo.shaping import shaped_group
 from collsim.scenario import load_scenario, parse_scenario
 from collsim.tracing import trace
 
@@ -197,7 +197,7 @@ def test_the_command_measures_here_and_reads_its_own_table_again(
 @pytest.mark.lab
 def test_in_the_lab_it_finds_the_rates_that_were_set() -> None:
     try:
-        with lab_server() as server, server.group(2, lab=Shape((1e7, 1e7), (1e7, 1e7))):
+        with shaped_group(Shape((1e7, 1e7), (1e7, 1e7)), timeout=30):
             pass
     except ExecutionUnavailable as error:
         pytest.skip(str(error))

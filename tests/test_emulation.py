@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from collsim.emulation import LabResult, LabRow, check_in_lab, lab_server
+from collsim.emulation import LabResult, LabRow, check_in_lab
 from collsim.errors import ExecutionUnavailable, ScenarioError
 from collsim.gloo.lab import Shape
+from collsim.gloo.shaping import shaped_group
 from collsim.scenario import Scenario, load_scenario
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.lab
 def lab() -> None:
     two = Shape(up=(1e7, 1e7), down=(1e7, 1e7))
     try:
-        with lab_server() as server, server.group(2, lab=two):
+        with shaped_group(two, timeout=30):
             pass
     except ExecutionUnavailable as error:
         pytest.skip(str(error))

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from collsim.cluster import build_network
-from collsim.emulation import lab_server, measure_alpha
 from collsim.errors import ExecutionError, ExecutionUnavailable, ScenarioError
 from collsim.gloo import GlooServer, namespaces
 from collsim.gloo.lab import (
@@ -28,6 +27,7 @@ from collsim.gloo.lab import (
     switch_links,
     switch_rates,
 )
+from collsim.gloo.shaping import measure_alpha, shaped_group
 from collsim.scenario import Scenario
 from collsim.survey import Survey, survey_lab
 
@@ -154,14 +154,17 @@ def test_who_may_make_namespaces_needs_nothing_and_others_a_user_namespace(
 def test_why_there_is_no_lab_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda tool: None)
     with pytest.raises(ExecutionUnavailable) as caught:
-        lab_server()
-    assert str(caught.value) == "the lab needs the command ip, of the package iproute2"
+        survey_lab(scenario(STAR))
+    assert str(caught.value) == (
+        "the lab needs the command ip, of the package iproute2. Without namespaces a link for each "
+        "pair can be had: --set topology.kind=full_mesh"
+    )
     monkeypatch.setattr(shutil, "which", lambda tool: tool)
     refused = completed(1, "unshare: Operation not permitted\n")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: refused)
-    with pytest.raises(ExecutionUnavailable) as caught:
-        lab_server()
-    assert str(caught.value) == (
+    with pytest.raises(namespaces.LabUnavailable) as refusal:
+        namespaces.with_rights()
+    assert str(refusal.value) == (
         "the lab needs root, or user namespaces, which are refused: "
         "unshare: Operation not permitted"
     )
@@ -210,12 +213,11 @@ def test_a_system_call_that_is_refused_says_why() -> None:
 def server() -> Iterator[GlooServer]:
     with ExitStack() as stack:
         try:
-            opened = stack.enter_context(lab_server())
-            with opened.group(2, lab=shape(STAR, 2)):
+            with shaped_group(shape(STAR, 2), timeout=30):
                 pass
         except ExecutionUnavailable as error:
             pytest.skip(str(error))
-        yield opened
+        yield stack.enter_context(GlooServer(namespaces.with_rights()))
 
 
 def network_namespaces() -> set[str]:
@@ -326,7 +328,7 @@ def test_the_command_shows_every_pair(server: GlooServer, run: Command, tmp_path
     kept = tmp_path / "survey.json"
     code, out, _ = run("lab", LAB_FOUR, "--set", "ranks=2", "--json", str(kept))
     assert code == 0
-    assert "Measured between 2 ranks, one stream at a time" in out
+    assert "Measured between 2 ranks, each in a network of its own, one stream at a time" in out
     assert "Furthest from what was asked" in out
     assert Survey.model_validate_json(kept.read_text()).shape.n_ranks == 2
 

@@ -8,9 +8,9 @@ from statistics import median
 from typing import Any, Final
 
 from collsim.collectives import COLLECTIVES
-from collsim.emulation import lab_server
 from collsim.gloo import RankGroup
 from collsim.gloo.lab import Shape
+from collsim.gloo.shaping import shaped_group
 from collsim.tracing import trace
 
 SIZES: Final = (1, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20)
@@ -113,5 +113,5 @@ def _broadcast(group: RankGroup, nbytes: int) -> float:
 @contextmanager
 def lab_group(shape: Shape, *, timeout: float) -> Iterator[RankGroup]:
     """Ranks in a shaped network, where it is known what a calibration should find."""
-    with lab_server() as server, server.group(shape.n_ranks, timeout=timeout, lab=shape) as group:
-        yield group
+    with shaped_group(shape, timeout=timeout) as shaped:
+        yield shaped.group

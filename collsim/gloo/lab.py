@@ -101,7 +101,10 @@ def shape_of(network: Network) -> Shape:
 
 
 def lab_network(
-    network: Network, alpha: float, sharing: Literal["fifo", "fair"] = "fair"
+    network: Network,
+    alpha: float,
+    sharing: Literal["fifo", "fair"] = "fair",
+    goodput: float = GOODPUT,
 ) -> Network:
     """The model of a lab: `network` with what headers leave of its rates, and the lab's latency.
 
@@ -109,11 +112,12 @@ def lab_network(
         network: What the lab was shaped after.
         alpha: Seconds of a message of one byte, half a round trip.
         sharing: ``fair``, or ``fifo`` for what a serial order of sends would take.
+        goodput: The part of a link's rate that is data.
     """
     graph = nx.DiGraph(network.graph)
     hops = 2 if graph.graph.get("kind") == "star" else 1
     for _, _, link in graph.edges(data=True):
-        link.update(bandwidth=link["bandwidth"] * GOODPUT, latency=alpha / hops)
+        link.update(bandwidth=link["bandwidth"] * goodput, latency=alpha / hops)
     model = replace(Model(), sharing=sharing, protocol="rendezvous")
     return connect(graph, network.placement, model)
 

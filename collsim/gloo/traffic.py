@@ -8,7 +8,7 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,8 +29,11 @@ _QUIET: Final = 0.005
 _PATIENCE: Final = 2.0
 
 Address = tuple[str, int]
-Counts = dict[tuple[Address, Address], int]
-"""Bytes received by this process, by (own address, peer's address)."""
+Ends = tuple[Address, Address]
+"""A connection: own address, and the peer's."""
+
+Counts = dict[Ends, int]
+"""Bytes received by this process, by connection."""
 
 
 def wire_bytes(schedule: Schedule, nbytes: int) -> Ints:
@@ -51,20 +54,30 @@ def native_wire_bytes(schedule: Schedule, nbytes: int) -> Ints:
     return wire_bytes(schedule, nbytes)
 
 
-def received() -> Counts:
-    """What this process's connections have received so far."""
-    counts: Counts = {}
-    for entry in Path("/proc/self/fd").iterdir():
+def own_connections() -> Iterator[tuple[Ends, socket.socket]]:
+    """This process's TCP connections; each socket is closed when the next is asked for."""
+    for entry in list(Path("/proc/self/fd").iterdir()):
         try:
             if not str(entry.readlink()).startswith("socket:"):
                 continue
-            with socket.socket(fileno=os.dup(int(entry.name))) as connection:
-                if connection.type != socket.SOCK_STREAM or connection.family == socket.AF_UNIX:
-                    continue
-                ends = (connection.getsockname()[:2], connection.getpeername()[:2])
-                told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-        except OSError:  # closed meanwhile, or not connected
+            connection = socket.socket(fileno=os.dup(int(entry.name)))
+        except OSError:  # closed meanwhile
             continue
+        with connection:
+            if connection.type != socket.SOCK_STREAM or connection.family == socket.AF_UNIX:
+                continue
+            try:
+                ends = (connection.getsockname()[:2], connection.getpeername()[:2])
+            except OSError:  # not connected
+                continue
+            yield ends, connection
+
+
+def received() -> Counts:
+    """What this process's connections have received so far."""
+    counts: Counts = {}
+    for ends, connection in own_connections():
+        told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
         if len(told) >= _BYTES_RECEIVED + 8:
             counts[ends] = struct.unpack_from("=Q", told, _BYTES_RECEIVED)[0]
     return counts
