@@ -33,6 +33,13 @@ def build_network(scenario: Scenario) -> Network:
     Raises:
         ScenarioError: The topology cannot be built, or the ranks do not fit on it.
     """
+    try:
+        return _build(scenario)
+    except ScenarioError as error:
+        raise scenario.origins.blame(error) from None
+
+
+def _build(scenario: Scenario) -> Network:
     graph = _build_graph(scenario)
     hosts = [node for node, about in graph.nodes(data=True) if about["kind"] == "host"]
     how = scenario.placement

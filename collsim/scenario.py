@@ -6,6 +6,7 @@
     nbytes: 1 MiB
     topology: {kind: star, bandwidth: 10 Gbit/s, latency: 5 us}
     network: {sharing: fair, protocol: rendezvous}
+    include: block.yaml           # or a list: files whose fields hold where this one has none
 
 Errors are `ScenarioError`s that name the field, its value, and what is allowed.
 """
@@ -17,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-import yaml
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -31,9 +31,11 @@ from pydantic import (
 
 from collsim.collectives import COLLECTIVES
 from collsim.errors import ScenarioError
+from collsim.includes import INCLUDE, Origins, merge_included
 from collsim.network import Model
 from collsim.program import Collective
 from collsim.units import parse_size, parse_time
+from collsim.yaml_files import first_comment, read_mapping, read_text, read_yaml
 
 DTYPES: Final = {
     **dict.fromkeys(("uint8", "int8"), 1),
@@ -43,7 +45,6 @@ DTYPES: Final = {
 }
 """Element types of the tensors of real runs, with their bytes."""
 
-MAX_FILE_BYTES: Final = 1_000_000
 MAX_RANKS: Final = 16_384
 MAX_BYTES: Final = 1 << 50
 MAX_MESSAGES: Final = 200_000
@@ -122,6 +123,7 @@ class Scenario(_Strict):
     max_messages: int = Field(MAX_MESSAGES, ge=1, le=50_000_000)
     _folder: Path = PrivateAttr(default=Path())
     _question: str = PrivateAttr(default="")
+    _origins: Origins = PrivateAttr(default=Origins())
 
     @field_validator("collective")
     @classmethod
@@ -188,6 +190,11 @@ class Scenario(_Strict):
         return self._question
 
     @property
+    def origins(self) -> Origins:
+        """Which included file says what."""
+        return self._origins
+
+    @property
     def digest(self) -> str:
         """Twelve hex digits that tell scenarios apart."""
         text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
@@ -207,6 +214,7 @@ def parse_scenario(
     Raises:
         ScenarioError: Names the first field that is wrong.
     """
+    _refuse_include(mapping)
     try:
         scenario = Scenario.model_validate(dict(mapping))
     except ValidationError as error:
@@ -228,69 +236,51 @@ def load_scenario(path: str | Path, settings: Sequence[str] = ()) -> Scenario:
         ScenarioError: The file cannot be read, is no YAML, or a field is wrong.
     """
     path = Path(path)
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise ScenarioError(f"{path} has more than {MAX_FILE_BYTES:,} bytes")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ScenarioError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ScenarioError(f"cannot read {path}: it is not UTF-8 text") from None
-    mapping, question = parse_text(text, str(path))
+    mapping, question, origins = read_scenario(path)
     for setting in settings:
         _apply(mapping, setting)
-    return parse_scenario(mapping, folder=path.parent, question=question)
+    origins = origins.after([setting.partition("=")[0].strip() for setting in settings])
+    try:
+        scenario = parse_scenario(mapping, folder=path.parent, question=question)
+    except ScenarioError as error:
+        raise origins.blame(error) from None
+    scenario._origins = origins
+    return scenario
+
+
+def read_scenario(path: Path) -> tuple[dict[str, Any], str, Origins]:
+    """A file's mapping, with what it includes, not validated yet; its question; who says what.
+
+    Raises:
+        ScenarioError: A file cannot be read, is no YAML, or no mapping.
+    """
+    text = read_text(path)
+    mapping, origins = merge_included(read_mapping(text, str(path)), path)
+    return mapping, first_comment(text), origins
 
 
 def parse_text(text: str, where: str) -> tuple[dict[str, Any], str]:
     """A scenario's YAML as a mapping that is not validated yet, and the question on its first line.
+
+    The text is data only: it comes from nowhere on this machine, so it includes no files.
 
     Args:
         text: The YAML.
         where: What errors call it.
 
     Raises:
-        ScenarioError: It is no YAML, or no mapping.
+        ScenarioError: It is no YAML, no mapping, or wants to include files.
     """
-    mapping = _read_yaml(text, where)
-    if not isinstance(mapping, dict):
-        raise ScenarioError(f"{where} is not a mapping of keys to values")
-    first = text.lstrip().split("\n", 1)[0]
-    question = first.lstrip("# ").strip() if first.startswith("#") else ""
-    return mapping, question
+    mapping = read_mapping(text, where)
+    _refuse_include(mapping)
+    return mapping, first_comment(text)
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML without aliases (a small file could grow without end) and without repeated keys."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.constructor.ConstructorError(None, None, "aliases are not allowed", mark)
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"key {key.value!r} stands twice", key.start_mark
-                    )
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def _read_yaml(text: str, where: str) -> object:
-    try:
-        return yaml.load(text, _Loader)  # a SafeLoader
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ScenarioError(f"{where}{place} is not valid YAML: {error.problem}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = str(error).split("\n")[0]
-        raise ScenarioError(f"{where} is not valid YAML: {reason}") from None
+def _refuse_include(mapping: Mapping[str, Any]) -> None:
+    if INCLUDE in mapping:
+        raise ScenarioError(
+            "other files are included on the command line and by load_scenario only", INCLUDE
+        )
 
 
 def _apply(mapping: dict[str, Any], setting: str) -> None:
@@ -299,12 +289,14 @@ def _apply(mapping: dict[str, Any], setting: str) -> None:
     keys = path.strip().split(".")
     if not sign or not all(keys):
         raise ScenarioError(f"--set wants key=value, got {setting!r}")
+    if keys[0] == INCLUDE:
+        raise ScenarioError("--set cannot include files; write it in the scenario's file", INCLUDE)
     for key in keys[:-1]:
         inner = mapping.setdefault(key, {})
         if not isinstance(inner, dict):
             raise ScenarioError(f"is {inner!r}, so {path} cannot be set", key)
         mapping = inner
-    mapping[keys[-1]] = _read_yaml(value, f"--set {path}")
+    mapping[keys[-1]] = read_yaml(value, f"--set {path}")
 
 
 def _first_error(error: ValidationError) -> ScenarioError:
@@ -318,9 +310,10 @@ def _first_error(error: ValidationError) -> ScenarioError:
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         model = NetworkOptions if len(place) > 1 and place[0] == "network" else Scenario
-        near = difflib.get_close_matches(place[-1], model.model_fields, 1)
+        known = (*model.model_fields, *((INCLUDE,) if model is Scenario else ()))
+        near = difflib.get_close_matches(place[-1], known, 1)
         hint = f", did you mean {near[0]}?" if near else ";"
-        return ScenarioError(f"unknown key{hint} use {', '.join(model.model_fields)}", field)
+        return ScenarioError(f"unknown key{hint} use {', '.join(known)}", field)
     if first["type"] == "value_error":
         return ScenarioError(message, field)
     if first["type"] == "missing":

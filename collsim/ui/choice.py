@@ -7,7 +7,7 @@ import streamlit as st
 
 from collsim.catalogue import scenarios_folder
 from collsim.errors import CollsimError, ScenarioError
-from collsim.scenario import Scenario, parse_scenario, parse_text
+from collsim.scenario import Scenario, parse_scenario, parse_text, read_scenario
 
 MOST_RANKS = 256
 MOST_MESSAGES = 20_000
@@ -54,8 +54,8 @@ def _source(default: str) -> tuple[Mapping[str, Any], str]:
         if len(raw) > MOST_UPLOAD:
             raise ScenarioError(f"{uploaded.name} has more than {MOST_UPLOAD:,} bytes")
         return parse_text(raw.decode("utf-8", "replace"), uploaded.name)
-    path = scenarios_folder() / f"{name}.yaml"
-    return parse_text(path.read_text(encoding="utf-8"), path.name)
+    mapping, question, _ = read_scenario(scenarios_folder() / f"{name}.yaml")
+    return mapping, question
 
 
 def _changed(mapping: dict[str, Any]) -> dict[str, Any]:
