@@ -197,6 +197,12 @@ def test_what_is_set_on_the_command_line_is_not_blamed_on_a_file(tmp_path: Path)
             load_scenario(mine, [setting])
 
 
+def test_a_missing_key_is_nobodys_fault(tmp_path: Path) -> None:
+    mine = write(tmp_path, block=BLOCK, mine="include: block.yaml\n" + OWN.replace("ranks: 4", ""))
+    with pytest.raises(ScenarioError, match="^ranks: is missing$"):
+        load_scenario(mine)
+
+
 @pytest.mark.parametrize("setting", ["include=block.yaml", "include=[]", "include.x=1"])
 def test_set_cannot_include(tmp_path: Path, setting: str) -> None:
     mine = write(tmp_path, block=BLOCK, mine=OWN + STAR)
