@@ -109,6 +109,7 @@ def survey(n: int, rates: dict[tuple[int, int], float]) -> Survey:
             "scenario": {},
             "machine": {"machine": "2 × Fast"},
             "shape": {"up": [1.25e6] * n, "down": [1.25e6] * n},
+            "means": "namespaces",
             "alpha_s": 1e-4,
             "asked": asked,
             "measured": measured,
