@@ -10,6 +10,7 @@ from collsim.errors import ScenarioError
 from collsim.gloo.execute import GlooServer
 from collsim.gloo.outcomes import Fate
 from collsim.mistakes.table import MISTAKES, N_RANKS, Mistake
+from collsim.mistakes.words import observed
 
 TIMEOUT: Final = 1.5
 """Seconds that a rank waits for others before gloo gives up."""
@@ -45,12 +46,7 @@ class Lesson:
 
     def spell(self, rank: int) -> str:
         """What became of a rank, in words."""
-        fate, right = self.observed[rank], self.mistake.right[rank]
-        if fate.kind != "returned":
-            return f"{fate.kind}: {fate.text}"
-        if tuple(fate.value) == right:
-            return f"right: {_numbers(fate.value)}"
-        return f"silently wrong: {_numbers(fate.value)} instead of {_numbers(right)}"
+        return observed(self.observed[rank], self.mistake.right[rank])[1]
 
     def to_mapping(self) -> dict[str, Any]:
         """The lesson as plain data."""
@@ -106,7 +102,3 @@ def reproduce_all(
         for mistake in mistakes:
             progress(mistake.id)
             yield reproduce(mistake, server)
-
-
-def _numbers(values: tuple[float, ...]) -> str:
-    return "[" + ", ".join(f"{value:.10g}" for value in values) + "]"
