@@ -46,7 +46,9 @@ class Lesson:
 
     def spell(self, rank: int) -> str:
         """What became of a rank, in words."""
-        return observed(self.observed[rank], self.mistake.right[rank])[1]
+        fate = self.observed[rank]
+        end, said = observed(fate, self.mistake.right[rank])
+        return f"{end}: {said}" if fate.kind == "returned" else said
 
     def to_mapping(self) -> dict[str, Any]:
         """The lesson as plain data."""

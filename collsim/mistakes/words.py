@@ -22,7 +22,7 @@ _ENDS: Final[Mapping[Kind, End]] = {
 """How each kind of fate ends for the reader, except a return, which depends on its value."""
 
 _SAID: Final[Mapping[Kind, str]] = {
-    "raised": "raises an error",
+    "raised": "an error",
     "timed out": "times out",
     "lost a peer": "loses its connection to another rank",
     "hung": "says nothing at all",
@@ -32,7 +32,7 @@ _SAID: Final[Mapping[Kind, str]] = {
 
 
 def documented(mistake: Mistake, rank: int) -> tuple[tuple[End, ...], str]:
-    """How a rank may end, and the same in a sentence."""
+    """How a rank may end, and the details."""
     expected, right = mistake.expected[rank], mistake.right[rank]
     kinds: list[Kind] = [kind for kind in _SAID if kind in expected.kinds]
     ends = [_ENDS[kind] for kind in kinds]
@@ -41,15 +41,15 @@ def documented(mistake: Mistake, rank: int) -> tuple[tuple[End, ...], str]:
         said[-1] += f": “{expected.says}”"
     if "returned" in expected.kinds:
         ends.insert(0, _end_of_value(expected.value, right))
-        said.insert(0, spell_value(expected.value, right))
+        said.insert(0, _held(expected.value, right))
     return tuple(dict.fromkeys(ends)), ", or ".join(said)
 
 
 def observed(fate: Fate, right: tuple[float, ...]) -> tuple[End, str]:
-    """How a rank ended, and the same in a sentence."""
+    """How a rank ended, and the details."""
     if fate.kind == "returned":
         value = tuple(fate.value)
-        return _end_of_value(value, right), spell_value(value, right)
+        return _end_of_value(value, right), _held(value, right)
     return _ENDS[fate.kind], f"{fate.kind}: {fate.text}"
 
 
@@ -57,15 +57,6 @@ def happens(mistake: Mistake) -> tuple[End, ...]:
     """What can be seen of a mistake on its ranks; "right" only if there is nothing else."""
     found = [end for rank in range(len(mistake.right)) for end in documented(mistake, rank)[0]]
     return tuple(dict.fromkeys(end for end in found if end != "right")) or ("right",)
-
-
-def spell_value(value: tuple[float, ...] | None, right: tuple[float, ...]) -> str:
-    """What a rank holds, and what it should hold if that differs."""
-    if value is None:
-        return "returns"
-    if value == right:
-        return f"right: {_numbers(value)}"
-    return f"silently wrong: {_numbers(value)} instead of {_numbers(right)}"
 
 
 def source(function: Callable[..., Any]) -> str:
@@ -86,6 +77,15 @@ def source(function: Callable[..., Any]) -> str:
 
 def _end_of_value(value: tuple[float, ...] | None, right: tuple[float, ...]) -> End:
     return "right" if value is None or value == right else "silently wrong"
+
+
+def _held(value: tuple[float, ...] | None, right: tuple[float, ...]) -> str:
+    """What a rank holds, and what it should hold if that differs."""
+    if value is None:
+        return "returns"
+    if value == right:
+        return f"holds {_numbers(value)}"
+    return f"holds {_numbers(value)} instead of {_numbers(right)}"
 
 
 def _numbers(values: tuple[float, ...]) -> str:

@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from collsim.errors import CollsimError, ExecutionUnavailable
 from collsim.gloo.execute import GlooServer
-from collsim.mistakes import MISTAKES, Lesson, Mistake, find, reproduce
+from collsim.mistakes import MISTAKES, Lesson, Mistake, reproduce
 from collsim.mistakes.words import End, documented, happens, observed, source
 
 COLOURS: Final[Mapping[End, str]] = {
@@ -21,7 +21,7 @@ COLOURS: Final[Mapping[End, str]] = {
 GUESSES: Final[Mapping[End, str]] = {
     "raises": "A rank raises an error at once",
     "waits in vain": "A rank waits in vain for another",
-    "silently wrong": "No error there, but wrong data",
+    "silently wrong": "A rank holds wrong data, without an error",
     "dies": "A process dies",
     "right": "Every rank gets the right data",
 }
@@ -29,11 +29,9 @@ GUESSES: Final[Mapping[End, str]] = {
 
 def what_goes_wrong() -> None:
     """One mistake: its code, a question, and after a guess everything that is known of it."""
-    name = st.selectbox(
-        "Mistake", [mistake.id for mistake in MISTAKES], key="mistake", bind="query-params",
-        format_func=lambda name: find(name).title,
-    )  # fmt: skip
-    mistake = find(name)
+    titles = {mistake.title: mistake for mistake in MISTAKES}
+    title = st.selectbox("Mistake", list(titles), key="mistake", bind="query-params")
+    mistake = titles[title]
     code, question = st.columns([3, 2])
     with code:
         st.markdown("Each of **four ranks** executes:")
@@ -88,8 +86,7 @@ def _cards(place: DeltaGenerator, mistake: Mistake, lesson: Lesson | None = None
                 fate = lesson.observed[rank]
                 end, said = observed(fate, mistake.right[rank])
                 agrees = mistake.expected[rank].agrees(fate)
-                st.divider()
-                st.markdown(f"observed: **{'agrees' if agrees else 'DIFFERS'}**")
+                st.markdown(f"**Rank {rank}**, observed: {'agrees' if agrees else '**DIFFERS**'}")
                 _fate((end,), said)
 
 
