@@ -10,12 +10,16 @@ from collsim.mistakes.words import documented, happens
 NAMES = [mistake.id for mistake in MISTAKES]
 
 
-def lesson(name: str) -> AppTest:
+def opened(**link: str) -> AppTest:
     script = "from collsim.ui import learn\nlearn.page()\n"
     found = AppTest.from_string(script, default_timeout=60)
-    found.query_params["lesson"] = "What goes wrong"
-    found.run()
-    return found.selectbox(key="mistake").set_value(find(name).title).run()
+    for name, value in {"lesson": "What goes wrong", **link}.items():
+        found.query_params[name] = value
+    return found.run()
+
+
+def lesson(name: str) -> AppTest:
+    return opened().selectbox(key="mistake").set_value(find(name).title).run()
 
 
 def guess(name: str, end: str) -> AppTest:
@@ -45,9 +49,8 @@ def test_a_mistake_is_told_only_after_a_guess(mistake: Mistake) -> None:
 def test_a_link_names_a_mistake() -> None:
     titles = {mistake.title for mistake in MISTAKES}
     assert len(titles) == len(MISTAKES)
-    found = lesson("root-outside")
-    found.query_params["mistake"] = find("column").title
-    assert found.run().code
+    found = opened(mistake=find("column").title)
+    assert "def column(" in found.code[0].value
 
 
 def test_a_wrong_guess_is_put_right() -> None:

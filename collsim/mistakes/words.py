@@ -40,8 +40,9 @@ def documented(mistake: Mistake, rank: int) -> tuple[tuple[End, ...], str]:
     if said and expected.says:
         said[-1] += f": “{expected.says}”"
     if "returned" in expected.kinds:
-        ends.insert(0, _end_of_value(expected.value, right))
-        said.insert(0, _held(expected.value, right))
+        value = right if expected.value is None else expected.value
+        ends.insert(0, _end_of_value(value, right))
+        said.insert(0, f"holds {_held(value, right)}")
     return tuple(dict.fromkeys(ends)), ", or ".join(said)
 
 
@@ -75,17 +76,15 @@ def source(function: Callable[..., Any]) -> str:
     return "\n".join(lines)
 
 
-def _end_of_value(value: tuple[float, ...] | None, right: tuple[float, ...]) -> End:
-    return "right" if value is None or value == right else "silently wrong"
+def _end_of_value(value: tuple[float, ...], right: tuple[float, ...]) -> End:
+    return "right" if value == right else "silently wrong"
 
 
-def _held(value: tuple[float, ...] | None, right: tuple[float, ...]) -> str:
+def _held(value: tuple[float, ...], right: tuple[float, ...]) -> str:
     """What a rank holds, and what it should hold if that differs."""
-    if value is None:
-        return "returns"
     if value == right:
-        return f"holds {_numbers(value)}"
-    return f"holds {_numbers(value)} instead of {_numbers(right)}"
+        return _numbers(value)
+    return f"{_numbers(value)} instead of {_numbers(right)}"
 
 
 def _numbers(values: tuple[float, ...]) -> str:
