@@ -61,7 +61,7 @@ def happens(mistake: Mistake) -> tuple[End, ...]:
 
 
 def source(function: Callable[..., Any]) -> str:
-    """A function's code without its docstring, which a reader is shown elsewhere.
+    """A function's code without its docstring: a mistake's title says the same.
 
     >>> source(source).splitlines()[1]
     '    code = textwrap.dedent(inspect.getsource(function))'
