@@ -1,11 +1,14 @@
 """The lesson on mistakes, without a browser."""
 
+from dataclasses import replace
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from collsim.errors import ExecutionUnavailable
-from collsim.mistakes import MISTAKES, Expected, Mistake, find
-from collsim.mistakes.words import documented, happens
+from collsim.gloo.outcomes import Fate
+from collsim.mistakes import MISTAKES, Expected, Lesson, Mistake, find
+from collsim.mistakes.words import documented, happens, observed
 
 NAMES = [mistake.id for mistake in MISTAKES]
 
@@ -74,6 +77,16 @@ def test_what_may_race_is_told_as_alternatives() -> None:
     assert ends == ("right", "waits in vain")
     assert said == "holds [1, 1, 1, 1], or loses its connection to another rank"
     assert documented(find("smaller-receiver"), 3) == (("dies",), "its process aborts: “SIGABRT”")
+
+
+def test_a_warning_is_told_before_and_after() -> None:
+    warns = Expected(frozenset({"returned"}), (4.0,), "not in the group")
+    mistake = replace(find("root-outside"), right=((1.0,),) * 4, expected=(warns,) * 4)
+    said = "[4] instead of [1] (it warned: not in the group)"
+    assert documented(mistake, 0) == (("wrong",), f"holds {said}")
+    fate = Fate("returned", "not in the group", [4.0])
+    assert observed(fate, (1.0,)) == ("wrong", said)
+    assert Lesson(mistake, (fate,) * 4, "").spell(0) == f"wrong: {said}"
 
 
 @pytest.mark.gloo

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from collsim.gloo.outcomes import Fate, Kind
 from collsim.mistakes.table import Mistake
 
-End = Literal["right", "silently wrong", "raises", "waits in vain", "dies"]
+End = Literal["right", "silently wrong", "wrong", "raises", "waits in vain", "dies"]
 
 _ENDS: Final[Mapping[Kind, End]] = {
     "raised": "raises",
@@ -19,7 +19,7 @@ _ENDS: Final[Mapping[Kind, End]] = {
     "killed": "dies",
     "aborted": "dies",
 }
-"""How each kind of fate ends for the reader, except a return, which depends on its value."""
+"""How each kind of fate ends for the reader, except a return, which depends on value and warning."""
 
 _SAID: Final[Mapping[Kind, str]] = {
     "raised": "an error",
@@ -41,8 +41,9 @@ def documented(mistake: Mistake, rank: int) -> tuple[tuple[End, ...], str]:
         said[-1] += f": “{expected.says}”"
     if "returned" in expected.kinds:
         value = right if expected.value is None else expected.value
-        ends.insert(0, _end_of_value(value, right))
-        said.insert(0, f"holds {_held(value, right)}")
+        warning = "" if kinds else expected.says
+        ends.insert(0, _end_of_value(value, right, warning))
+        said.insert(0, f"holds {_held(value, right, warning)}")
     return tuple(dict.fromkeys(ends)), ", or ".join(said)
 
 
@@ -50,7 +51,7 @@ def observed(fate: Fate, right: tuple[float, ...]) -> tuple[End, str]:
     """How a rank ended, and the details."""
     if fate.kind == "returned":
         value = tuple(fate.value)
-        return _end_of_value(value, right), _held(value, right)
+        return _end_of_value(value, right, fate.text), _held(value, right, fate.text)
     return _ENDS[fate.kind], f"{fate.kind}: {fate.text}"
 
 
@@ -76,15 +77,18 @@ def source(function: Callable[..., Any]) -> str:
     return "\n".join(lines)
 
 
-def _end_of_value(value: tuple[float, ...], right: tuple[float, ...]) -> End:
-    return "right" if value == right else "silently wrong"
-
-
-def _held(value: tuple[float, ...], right: tuple[float, ...]) -> str:
-    """What a rank holds, and what it should hold if that differs."""
+def _end_of_value(value: tuple[float, ...], right: tuple[float, ...], warning: str) -> End:
     if value == right:
-        return _numbers(value)
-    return f"{_numbers(value)} instead of {_numbers(right)}"
+        return "right"
+    return "wrong" if warning else "silently wrong"
+
+
+def _held(value: tuple[float, ...], right: tuple[float, ...], warning: str) -> str:
+    """What a rank holds, what it should hold if that differs, and of what it warned."""
+    held = _numbers(value)
+    if value != right:
+        held += f" instead of {_numbers(right)}"
+    return f"{held} (it warned: {warning})" if warning else held
 
 
 def _numbers(values: tuple[float, ...]) -> str:

@@ -14,6 +14,7 @@ from collsim.mistakes.words import End, documented, happens, observed, source
 COLOURS: Final[Mapping[End, str]] = {
     "right": "green",
     "silently wrong": "red",
+    "wrong": "red",
     "raises": "orange",
     "waits in vain": "blue",
     "dies": "violet",
@@ -21,7 +22,8 @@ COLOURS: Final[Mapping[End, str]] = {
 GUESSES: Final[Mapping[End, str]] = {
     "raises": "A rank raises an error at once",
     "waits in vain": "A rank waits in vain for another",
-    "silently wrong": "A rank holds wrong data, without an error",
+    "silently wrong": "A rank holds wrong data, without a word",
+    "wrong": "A rank holds wrong data, and warns",
     "dies": "A process dies",
     "right": "Every rank gets the right data",
 }
