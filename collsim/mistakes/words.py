@@ -19,7 +19,7 @@ _ENDS: Final[Mapping[Kind, End]] = {
     "killed": "dies",
     "aborted": "dies",
 }
-"""How each kind of fate ends for the reader, except a return, which depends on value and warning."""
+"""How each kind of fate ends for the reader; a return ends by its value and its warning."""
 
 _SAID: Final[Mapping[Kind, str]] = {
     "raised": "an error",
