@@ -122,13 +122,17 @@ def check_report(result: "CheckResult") -> RenderableType:
     table.add_column("bytes on the wire")
     table.add_column("measured" if result.machines else "measured on loopback", justify="right")
     table.add_column("predicted", justify="right")
+    if result.machines:
+        table.add_column("ratio", justify="right")
     for one in result.checked:
+        ratio = f"{one.measured / one.predicted:.2f}" if one.predicted else "–"
         table.add_row(
             one.title,
             verdict(one.tensors_equal),
             verdict(one.bytes_equal),
             spell_time(one.measured),
             spell_time(one.predicted),
+            *([ratio] if result.machines else []),
         )
     heading = Text()
     if scenario.question:

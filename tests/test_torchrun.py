@@ -145,17 +145,23 @@ def test_a_rank_that_fails_is_named(fault: str, blamed: str) -> None:
 
 
 @pytest.mark.gloo
-def test_machines_with_clocks_of_their_own_are_brought_to_one(tmp_path: Path) -> None:
-    """An agent whose clock is hours ahead, as two machines' monotonic clocks are."""
-    prefix = ["unshare", "--time", "--monotonic", "5000"]
+def test_another_machine_has_another_name_and_another_clock(tmp_path: Path) -> None:
+    """The second agent's monotonic clock is more than an hour ahead, and its host name another."""
+    rename = 'hostname elsewhere && exec "$@"'
+    prefix = ["unshare", "--uts", "--time", "--monotonic", "5000", "sh", "-c", rename, "sh"]
     tried = subprocess.run([*prefix, "true"], capture_output=True, text=True)
     if tried.returncode:
-        pytest.skip(f"no clock of its own can be made here: {tried.stderr.strip()}")
+        pytest.skip(f"no clock and name of its own can be made here: {tried.stderr.strip()}")
     found = tmp_path / "found.json"
-    ended = torchrun(*("-m", "collsim", "check", SCENARIO, "--json", str(found)), prefix=prefix)
+    ended = torchrun("-m", "collsim", "check", SCENARIO, "--json", str(found), prefix=prefix)
     assert ended.codes == (0, 0), ended.err
-    times = [one["measured_s"] for one in json.loads(found.read_text())["algorithms"]]
-    assert all(0 < seconds < 1 for seconds in times)
+    assert "4 real gloo ranks on 2 machines: " in ended.out
+    assert "elsewhere (2)" in ended.out
+    told = json.loads(found.read_text())
+    assert len(told["machines"]) == 4
+    assert len(set(told["machines"])) == 2
+    assert told["bytes_equal"]
+    assert all(0 < one["measured_s"] < 1 for one in told["algorithms"])
 
 
 def test_the_shortest_round_trip_tells_the_offset_best() -> None:
