@@ -1,5 +1,6 @@
-"""What torchrun starts for a test: work in which rank 2 raises, or says nothing. Named by argv."""
+"""What torchrun starts for a test: a piece of work that argv names; rank 0 prints what it gave."""
 
+import json
 import sys
 import time
 
@@ -33,6 +34,15 @@ def waits(me: Self) -> None:
         me.meet()
 
 
+def clocks(me: Self) -> tuple[int, int]:
+    """What time it is (ns), on a clock of this machine and on the one that ranks share."""
+    import torch.distributed as dist
+
+    me.board.agree()
+    dist.barrier()
+    return time.monotonic_ns(), me.board.now()
+
+
 def main() -> None:
     """Let the ranks do the work, and say what rank 0 is told."""
     with torchrun_leader() as leader:
@@ -40,7 +50,8 @@ def main() -> None:
             return
         try:
             with leader.group(leader.n_ranks, timeout=2) as group:
-                group.run(f"tests.torchrun_faults:{sys.argv[1]}", [{}] * leader.n_ranks)
+                given = group.run(f"tests.torchrun_work:{sys.argv[1]}", [{}] * leader.n_ranks)
+                sys.stdout.write(json.dumps(given))
         except ExecutionError as error:
             sys.stdout.write("\n".join([str(error), *getattr(error, "__notes__", ())]))
 
