@@ -86,7 +86,7 @@ def reproduce(mistake: Mistake, server: GlooServer) -> Lesson:
     Raises:
         ExecutionError: The ranks could not be started.
     """
-    arguments = [{"mistake": mistake.work.__name__}] * N_RANKS
+    arguments = [{"mistake": mistake.work}] * N_RANKS
     fates = server.probe(
         "collsim.gloo.misuse:attempt", arguments, patience=PATIENCE, timeout=TIMEOUT
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from collsim.gloo import misuse
+from collsim.gloo import misuse, misuse_order
 from collsim.gloo.outcomes import Fate, Kind
 from collsim.mistakes import diagnosis
 
@@ -89,7 +89,7 @@ MISTAKES: Final = (
     Mistake(
         "rank-missing",
         "a rank never calls the collective",
-        misuse.rank_missing,
+        misuse_order.rank_missing,
         "its parent in the tree times out, the others return",
         "Every rank of the group must call; no `if rank ...` around a collective.",
         (ONES,) * 4,
@@ -144,7 +144,7 @@ MISTAKES: Final = (
     Mistake(
         "swapped-order",
         "a rank makes two broadcasts of equal size in the other order",
-        misuse.swapped_order,
+        misuse_order.swapped_order,
         "silent: the contents are exchanged",
         "Collectives are matched by order alone: call them in one order on every rank.",
         ((1, 1, 2, 2),) * 4,
@@ -174,7 +174,7 @@ MISTAKES: Final = (
     Mistake(
         "send-before-receive",
         "everyone sends first and receives afterwards",
-        misuse.send_before_receive,
+        misuse_order.send_before_receive,
         "all wait for each other until the timeout",
         "Use isend, or let even ranks send first and odd ranks receive first.",
         ((4,), (1,), (2,), (3,)),
