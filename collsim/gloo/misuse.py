@@ -150,7 +150,7 @@ def unequal_inputs(me: Self) -> Any:
     import torch.distributed as dist
 
     own = torch.full((2 if me.rank == 3 else 1,), float(me.rank + 1))
-    blocks = [torch.zeros(1), torch.zeros(1), torch.zeros(1), torch.zeros(2)]
+    blocks = [torch.zeros(1) for _ in range(me.n_ranks)]
     dist.all_gather(blocks, own)
     return torch.cat(blocks)
 
@@ -172,4 +172,15 @@ def summed_column(me: Self) -> Any:
 
     matrix = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     dist.all_reduce(matrix[:, 0])
+    return matrix.flatten()
+
+
+def scattered_column(me: Self) -> Any:
+    """Everyone takes its block of a scatter into a column of a matrix, which is not contiguous."""
+    import torch
+    import torch.distributed as dist
+
+    matrix = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    blocks = [torch.full((2,), 10.0 * (rank + 1)) for rank in range(me.n_ranks)]
+    dist.scatter(matrix[:, 0], blocks if me.rank == 0 else None, src=0)
     return matrix.flatten()

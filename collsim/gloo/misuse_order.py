@@ -90,7 +90,7 @@ def early_write(me: Self) -> Any:
 
 
 def call_after_timeout(me: Self) -> Any:
-    """Rank 3 comes too late, and the others try once more."""
+    """Rank 3 comes to the barrier too late, and the others go on without it."""
     import torch
     import torch.distributed as dist
 
@@ -98,10 +98,10 @@ def call_after_timeout(me: Self) -> Any:
     if me.rank == 3:
         time.sleep(me.timeout + 0.5)
     try:
-        dist.broadcast(tensor, src=0)
         dist.barrier()
     except RuntimeError:
-        dist.barrier()
+        me.says("going on")
+    dist.broadcast(tensor, src=0)
     return tensor
 
 
