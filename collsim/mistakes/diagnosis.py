@@ -1,9 +1,11 @@
 """The same mistakes in rank programs: what collsim says of them before anything runs."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from collsim.collectives.all_gather import ALL_GATHER
 from collsim.collectives.broadcast import BROADCAST
+from collsim.collectives.scatter import SCATTER
 from collsim.errors import CollsimError
 from collsim.program import ALL, Collective, Program, Rank, Recv, Send, Step
 from collsim.tracing import trace
@@ -110,3 +112,76 @@ def send_before_receive() -> str:
             yield Recv((me.rank - 1) % 4, me.block((me.rank - distance - 1) % 4))
 
     return _told(ALL_GATHER, ring)
+
+
+def roots_differ() -> str:
+    """Rank 3 finds its place in the tree as if rank 2 were the root."""
+
+    def tree(me: Rank) -> Iterator[Step]:
+        me = replace(me, root=2) if me.rank == 3 else me
+        if me.virtual > 0:
+            yield Recv(me.actual(0 if me.virtual < 3 else 1), ALL)
+        for child in {0: (1, 2), 1: (3,)}.get(me.virtual, ()):
+            yield Send(me.actual(child), ALL)
+
+    return _told(BROADCAST, tree)
+
+
+def short_scatter_list() -> str:
+    """The root sends blocks to ranks 1 and 2 only."""
+
+    def flat(me: Rank) -> Iterator[Step]:
+        if me.rank == 0:
+            yield tuple(Send(peer, me.block(peer)) for peer in (1, 2))
+        else:
+            yield Recv(0, me.block(me.rank))
+
+    return _told(SCATTER, flat)
+
+
+def other_collective() -> str:
+    """Rank 3 takes chunk 1, which goes along a chain, before chunk 0, which comes from rank 0."""
+
+    def flat(me: Rank) -> Iterator[Step]:
+        yield tuple(Send(peer, 0) for peer in (1, 2, 3)) if me.rank == 0 else Recv(0, 0)
+
+    def chain(me: Rank) -> Iterator[Step]:
+        if me.rank > 0:
+            yield Recv(me.rank - 1, 1)
+        if me.rank < 3:
+            yield Send(me.rank + 1, 1)
+
+    def both(me: Rank) -> Iterator[Step]:
+        for program in (chain, flat) if me.rank == 3 else (flat, chain):
+            yield from program(me)
+
+    return _told(BROADCAST, both, segments=2)
+
+
+def early_read() -> str:
+    """Rank 1 passes the message on while it is receiving it."""
+
+    def tree(me: Rank) -> Iterator[Step]:
+        if me.rank == 0:
+            yield Send(1, ALL), Send(2, ALL)
+        elif me.rank == 1:
+            yield Recv(0, ALL), Send(3, ALL)
+        else:
+            yield Recv(me.rank - 2, ALL)
+
+    return _told(BROADCAST, tree)
+
+
+def early_write() -> str:
+    """Rank 0 takes something in where it is still sending from."""
+
+    def tree(me: Rank) -> Iterator[Step]:
+        if me.rank == 0:
+            yield Send(1, ALL), Send(3, ALL)
+            yield Send(2, ALL), Recv(1, ALL)
+        else:
+            yield Recv(0, ALL)
+        if me.rank == 1:
+            yield Send(0, ALL)
+
+    return _told(BROADCAST, tree)
