@@ -7,12 +7,16 @@ from collsim.mistakes import diagnosis
 from collsim.mistakes.mistake import (
     N_RANKS,
     ONES,
+    TIMES_OUT,
     WAITS,
     Expected,
     Mistake,
     holds,
     raises,
 )
+
+NO_STRIDES: Final = "a rank's memory is one row of chunks there, so there are no strides"
+NO_LISTS: Final = "programs take no lists: who holds which chunk follows from the collective"
 
 ARGUMENTS: Final = (
     Mistake(
@@ -33,7 +37,7 @@ ARGUMENTS: Final = (
         "Work src out from what all ranks know. With src=1, rank 3 would have the same parent in "
         "the tree, and nobody would notice.",
         (ONES,) * 4,
-        (holds(*ONES), WAITS, holds(*ONES), WAITS),
+        (holds(*ONES), WAITS, holds(*ONES), TIMES_OUT),
         diagnosis.roots_differ,
     ),
     Mistake(
@@ -79,7 +83,7 @@ ARGUMENTS: Final = (
         "Hand over `.contiguous()` and copy the result back.",
         ((10, 20, 30, 40), *((10, 2, 30, 4),) * 3),
         (holds(10, 20, 30, 40), *(holds(10, 20, 3, 4),) * 3),
-        blind="a rank's memory is one row of chunks there, so there are no strides",
+        blind=NO_STRIDES,
     ),
     Mistake(
         "summed-column",
@@ -89,7 +93,7 @@ ARGUMENTS: Final = (
         "Hand over `.contiguous()` and copy the result back.",
         ((4, 2, 12, 4),) * 4,
         (holds(4, 8, 3, 4),) * 4,
-        blind="a rank's memory is one row of chunks there, so there are no strides",
+        blind=NO_STRIDES,
     ),
     Mistake(
         "scattered-column",
@@ -99,7 +103,7 @@ ARGUMENTS: Final = (
         "Take it into a tensor of its own and copy that. Only all_gather copies columns rightly.",
         tuple((10 * (rank + 1), 2, 10 * (rank + 1), 4) for rank in range(N_RANKS)),
         tuple(holds(10 * (rank + 1), 10 * (rank + 1), 3, 4) for rank in range(N_RANKS)),
-        blind="a rank's memory is one row of chunks there, so there are no strides",
+        blind=NO_STRIDES,
     ),
     Mistake(
         "list-on-every-rank",
@@ -109,7 +113,7 @@ ARGUMENTS: Final = (
         "Give `blocks if rank == src else None`.",
         ((1,), (2,), (3,), (4,)),
         (WAITS, *(raises("must NOT be specified"),) * 3),
-        blind="programs take no lists: who holds which chunk follows from the collective",
+        blind=NO_LISTS,
     ),
     Mistake(
         "list-missing",
@@ -119,7 +123,7 @@ ARGUMENTS: Final = (
         "Give `blocks if rank == src else None`.",
         ((1,), (2,), (3,), (4,)),
         (raises("must be specified on"), *(WAITS,) * 3),
-        blind="programs take no lists: who holds which chunk follows from the collective",
+        blind=NO_LISTS,
     ),
     Mistake(
         "short-scatter-list",
@@ -128,7 +132,7 @@ ARGUMENTS: Final = (
         "the root raises at once, the others time out",
         "The list needs a block for every rank of the group, the root's own among them.",
         ((1,), (2,), (3,), (4,)),
-        (raises("Incorrect input list size 3"), *(WAITS,) * 3),
+        (raises("Incorrect input list size 3"), *(TIMES_OUT,) * 3),
         diagnosis.short_scatter_list,
     ),
     Mistake(
@@ -158,7 +162,7 @@ ARGUMENTS: Final = (
         "the rank that differs raises at once, the others time out",
         "Gather the sizes first, and pad the inputs to the largest.",
         ((1, 2, 3, 4, 4),) * 4,
-        (*(WAITS,) * 3, raises("invalid tensor size at index 0")),
+        (TIMES_OUT, WAITS, WAITS, raises("invalid tensor size at index 0")),
         blind="all blocks have one number of chunks there",
     ),
     Mistake(
@@ -168,7 +172,7 @@ ARGUMENTS: Final = (
         "some return wrong sums, the rank that differs times out",
         "Sizes are not sent along: pad the tensors, or agree on their shape.",
         ((10, 10, 10, 10),) * 3 + ((10, 10, 10, 10, 4, 4),),
-        (holds(10, 10, 10, 10), *(holds(14, 14, 10, 10),) * 2, WAITS),
+        (holds(10, 10, 10, 10), *(holds(14, 14, 10, 10),) * 2, TIMES_OUT),
         blind="programs move chunks and never add them up",
     ),
 )

@@ -12,6 +12,8 @@ from collsim.mistakes.mistake import (
 
 NO_GROUPS: Final = "all ranks take part in a program: it has no groups"
 
+NO_MEMBER: Final = raises("Global rank 2 is not part of group")
+
 GROUPS: Final = (
     Mistake(
         "root-not-in-group",
@@ -20,8 +22,7 @@ GROUPS: Final = (
         "every member raises at once",
         "src counts in all ranks: give `src=3`, or the rank in the group as `group_src=2`.",
         ((4,) * 4, (4,) * 4, (3,) * 4, (4,) * 4),
-        (*(raises("Global rank 2 is not part of group"),) * 2, holds(3, 3, 3, 3))
-        + (raises("Global rank 2 is not part of group"),),
+        (NO_MEMBER, NO_MEMBER, holds(3, 3, 3, 3), NO_MEMBER),
         blind=NO_GROUPS,
     ),
     Mistake(

@@ -84,7 +84,7 @@ ORDER: Final = (
         "every next call fails, the late rank's as well",
         "A timeout ends the group: destroy it and make another, or let a launcher start anew.",
         (ONES,) * 4,
-        (WAITS,) * 4,
+        (WAITS, WAITS, WAITS, LOSES),
         blind="programs know no timeouts: one that would wait for ever is refused",
     ),
     Mistake(
