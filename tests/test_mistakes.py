@@ -139,6 +139,9 @@ def test_lessons_are_complete() -> None:
     assert len(set(NAMES)) == len(NAMES)
     for mistake in MISTAKES:
         assert len(mistake.right) == len(mistake.expected) == 4
+        lesson = Lesson(mistake, (), "")
+        for line in (lesson.code + lesson.diagnosed_code).splitlines():
+            assert len(line) <= 80, "a line is broken in a narrow terminal"
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:

@@ -66,7 +66,8 @@ def other_type(me: Self) -> Any:
     import torch
     import torch.distributed as dist
 
-    tensor = torch.full((4,), me.rank + 1, dtype=torch.int32 if me.rank == 3 else torch.float32)
+    dtype = torch.int32 if me.rank == 3 else torch.float32
+    tensor = torch.full((4,), me.rank + 1, dtype=dtype)
     dist.broadcast(tensor, src=0)
     return tensor
 
@@ -76,7 +77,8 @@ def column(me: Self) -> Any:
     import torch
     import torch.distributed as dist
 
-    matrix = torch.tensor([[1.0, 2.0], [3.0, 4.0]]) * (10 if me.rank == 0 else 1)
+    factor = 10 if me.rank == 0 else 1
+    matrix = torch.tensor([[1.0, 2.0], [3.0, 4.0]]) * factor
     dist.broadcast(matrix[:, 0], src=0)
     return matrix.flatten()
 
@@ -176,7 +178,7 @@ def summed_column(me: Self) -> Any:
 
 
 def scattered_column(me: Self) -> Any:
-    """Everyone takes its block of a scatter into a column of a matrix, which is not contiguous."""
+    """Everyone takes its block into a column, which is not contiguous."""
     import torch
     import torch.distributed as dist
 

@@ -1,4 +1,4 @@
-"""Mistakes in calling collectives of a group of ranks 1, 2 and 3, or 0, 1 and 3 of four.
+"""Mistakes with groups of three of the four ranks: what they execute, and what lessons show.
 
 Each function is one mistake, made by four ranks, and gives what the rank's tensor holds at its end.
 """
@@ -9,7 +9,7 @@ from collsim.gloo.progress import Self
 
 
 def root_not_in_group(me: Self) -> Any:
-    """The last of ranks 0, 1 and 3 is meant as root, and called 2: its rank in the group."""
+    """Rank 3, the last of 0, 1 and 3, is meant as root but called 2."""
     import torch
     import torch.distributed as dist
 
@@ -21,7 +21,7 @@ def root_not_in_group(me: Self) -> Any:
 
 
 def group_rank_as_root(me: Self) -> Any:
-    """The last of ranks 1, 2 and 3 is meant as root, and called 2: its rank in the group."""
+    """Rank 3, the last of 1, 2 and 3, is meant as root but called 2."""
     import torch
     import torch.distributed as dist
 

@@ -46,7 +46,7 @@ def send_before_receive(me: Self) -> Any:
 
 
 def other_collective(me: Self) -> Any:
-    """Rank 3 sums before it takes part in the broadcast, the others sum after it."""
+    """Rank 3 sums before the broadcast, the others sum after it."""
     import torch
     import torch.distributed as dist
 
@@ -60,7 +60,7 @@ def other_collective(me: Self) -> Any:
 
 
 def early_read(me: Self) -> Any:
-    """Everyone reads what an asynchronous broadcast brings before waiting for it."""
+    """Everyone reads the tensor before waiting for the broadcast."""
     import torch
     import torch.distributed as dist
 
@@ -74,7 +74,7 @@ def early_read(me: Self) -> Any:
 
 
 def early_write(me: Self) -> Any:
-    """The root changes what an asynchronous broadcast sends before waiting for it."""
+    """The root changes the tensor before waiting for the broadcast."""
     import torch
     import torch.distributed as dist
 

@@ -98,18 +98,20 @@ def short_list() -> str:
     def flat(me: Rank) -> Iterator[Step]:
         others = [peer for peer in range(4) if peer != me.rank]
         sends = [Send(peer, me.block(me.rank)) for peer in others]
-        yield (*sends, *(Recv(peer, me.block(peer)) for peer in others if peer != 3))
+        receives = [Recv(peer, me.block(peer)) for peer in others if peer != 3]
+        yield (*sends, *receives)
 
     return _told(ALL_GATHER, flat)
 
 
 def send_before_receive() -> str:
-    """Everyone sends to the right in one step and receives from the left in the next."""
+    """Everyone sends to the right, and receives only in the next step."""
 
     def ring(me: Rank) -> Iterator[Step]:
         for distance in range(3):
-            yield Send((me.rank + 1) % 4, me.block((me.rank - distance) % 4))
-            yield Recv((me.rank - 1) % 4, me.block((me.rank - distance - 1) % 4))
+            mine = (me.rank - distance) % 4
+            yield Send((me.rank + 1) % 4, me.block(mine))
+            yield Recv((me.rank - 1) % 4, me.block((mine - 1) % 4))
 
     return _told(ALL_GATHER, ring)
 
@@ -140,10 +142,13 @@ def short_scatter_list() -> str:
 
 
 def other_collective() -> str:
-    """Rank 3 takes chunk 1, which goes along a chain, before chunk 0, which comes from rank 0."""
+    """Rank 3 joins the chain of chunk 1 before it takes chunk 0."""
 
     def flat(me: Rank) -> Iterator[Step]:
-        yield tuple(Send(peer, 0) for peer in (1, 2, 3)) if me.rank == 0 else Recv(0, 0)
+        if me.rank == 0:
+            yield tuple(Send(peer, 0) for peer in (1, 2, 3))
+        else:
+            yield Recv(0, 0)
 
     def chain(me: Rank) -> Iterator[Step]:
         if me.rank > 0:
