@@ -11,6 +11,7 @@ from collsim.gloo.execute import GlooServer
 from collsim.gloo.outcomes import Fate
 from collsim.mistakes.mistake import N_RANKS, Mistake
 from collsim.mistakes.table import MISTAKES
+from collsim.mistakes.words import observed
 
 TIMEOUT: Final = 1.5
 """Seconds that a rank waits for others before gloo gives up."""
@@ -62,14 +63,9 @@ class Lesson:
 
     def spell(self, rank: int) -> str:
         """What became of a rank, in words."""
-        fate, right = self.observed[rank], self.mistake.right[rank]
-        if fate.kind != "returned":
-            return f"{fate.kind}: {fate.text}"
-        warned = f" (it warned: {fate.text})" if fate.text else ""
-        if tuple(fate.value) == right:
-            return f"right: {_numbers(fate.value)}{warned}"
-        how = "wrong" if warned else "silently wrong"
-        return f"{how}: {_numbers(fate.value)} instead of {_numbers(right)}{warned}"
+        fate = self.observed[rank]
+        end, said = observed(fate, self.mistake.right[rank])
+        return f"{end}: {said}" if fate.kind == "returned" else said
 
     def to_mapping(self) -> dict[str, Any]:
         """The lesson as plain data."""
@@ -126,7 +122,3 @@ def reproduce_all(
         for mistake in mistakes:
             progress(mistake.id)
             yield reproduce(mistake, server)
-
-
-def _numbers(values: tuple[float, ...]) -> str:
-    return "[" + ", ".join(f"{value:.10g}" for value in values) + "]"

@@ -1,4 +1,4 @@
-"""Three short lessons: what broadcast is, flat against binomial, why gloo is slow on one link."""
+"""Short lessons: broadcast, flat against binomial, why gloo is slow on one link, mistakes."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -7,6 +7,7 @@ import streamlit as st
 
 from collsim.runner import Result
 from collsim.scenario import parse_scenario
+from collsim.ui.mistakes import what_goes_wrong
 from collsim.ui.stage import play, result_of
 from collsim.units import spell_time
 
@@ -97,4 +98,5 @@ LESSONS: Final[Mapping[str, Callable[[], None]]] = {
     "What broadcast is": what_broadcast_is,
     "Flat against binomial": flat_against_binomial,
     "Why gloo is slow on a shared link": why_gloo_is_slow,
+    "What goes wrong": what_goes_wrong,
 }
