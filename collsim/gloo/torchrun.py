@@ -17,11 +17,11 @@ from itertools import count
 from typing import Any, Final
 
 from collsim.errors import ExecutionError, ExecutionUnavailable, ScenarioError
+from collsim.gloo.availability import import_torch
 from collsim.gloo.clocks import clock_name, offset_to_rank_0
 from collsim.gloo.group import RankGroup
 from collsim.gloo.progress import Self
 from collsim.gloo.ranks import perform, spell_error
-from collsim.gloo.server import import_torch
 from collsim.gloo.traffic import own_connections
 from collsim.gloo.watch import GRACE, blames_a_peer
 
