@@ -1,9 +1,9 @@
-"""Run a scenario's algorithms on real gloo processes here, and compare what they did.
+"""Run a scenario's algorithms on real gloo processes, and compare what they did.
 
 Every algorithm runs over `isend`/`irecv`, step by step as simulated; the algorithm named gloo runs
 a second time as torch's own collective. Each rank's tensor is compared byte for byte with the
-contract. Times are those of loopback, where the processors are the resource and not a network:
-they show that it ran, not how fast the scenario's network would be.
+contract. Times on one machine are those of loopback, where the processors are the resource and not
+a network: they show that it ran, not how fast the scenario's network would be.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class Checked:
             schedule makes, headers and control messages included.
         wire_predicted: Bytes between each pair that should be sent, row sends, column receives.
         wire_measured: Those that were received, in the first repetition where they differ.
-        measured: Seconds from the barrier until the last rank was done, on loopback.
+        measured: Seconds from the barrier until the last rank was done.
         predicted: Makespan (s) on the scenario's network.
         before: Each rank's tensor at the start, as far as it is small enough to show.
         after: The same at the end.
@@ -62,12 +62,21 @@ class Checked:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """All real runs of a scenario, what was left out, and the predicted timelines."""
+    """All real runs of a scenario.
+
+    Attributes:
+        scenario: What was run.
+        checked: The runs.
+        skipped: (title, reason) of what was left out.
+        predicted: The simulated timelines.
+        machines: Name of each rank's machine; () if all are on this one.
+    """
 
     scenario: Scenario
     checked: tuple[Checked, ...]
     skipped: tuple[tuple[str, str], ...]
     predicted: tuple[Timeline, ...]
+    machines: tuple[str, ...] = ()
 
     @property
     def tensors_equal(self) -> bool:
@@ -84,6 +93,7 @@ class CheckResult:
         return {
             "provenance": provenance(self.scenario, self.predicted),
             "scenario": self.scenario.model_dump(mode="json"),
+            "machines": list(self.machines),
             "tensors_equal": self.tensors_equal,
             "bytes_equal": self.bytes_equal,
             "algorithms": [
@@ -137,7 +147,7 @@ def check(
             for how, execution in _executions(scenario, plan, schedule, group):
                 title = f"{plan.title} ({how})"
                 checked.append(compare(scenario, schedule, title, execution, timeline.makespan))
-    return CheckResult(scenario, tuple(checked), tuple(skipped), tuple(predicted))
+    return CheckResult(scenario, tuple(checked), tuple(skipped), tuple(predicted), group.machines)
 
 
 def _check_size(scenario: Scenario) -> None:

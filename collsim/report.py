@@ -1,5 +1,6 @@
 """What the terminal shows: tables and sentences about results."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -119,22 +120,26 @@ def check_report(result: "CheckResult") -> RenderableType:
     table.add_column("algorithm")
     table.add_column("tensors")
     table.add_column("bytes on the wire")
-    table.add_column("measured on loopback", justify="right")
+    table.add_column("measured" if result.machines else "measured on loopback", justify="right")
     table.add_column("predicted", justify="right")
+    if result.machines:
+        table.add_column("ratio", justify="right")
     for one in result.checked:
+        ratio = f"{one.measured / one.predicted:.2f}" if one.predicted else "–"
         table.add_row(
             one.title,
             verdict(one.tensors_equal),
             verdict(one.bytes_equal),
             spell_time(one.measured),
             spell_time(one.predicted),
+            *([ratio] if result.machines else []),
         )
     heading = Text()
     if scenario.question:
         heading.append(f"{scenario.question}\n", style="bold")
     heading.append(
         f"{scenario.collective} of {spell_size(scenario.nbytes)} ({scenario.dtype}) on "
-        f"{scenario.ranks} real gloo ranks on this machine"
+        f"{scenario.ranks} real gloo ranks on {_places(result)}"
     )
     remarks = [Text(one.difference, style="red") for one in result.checked if one.difference]
     remarks += [
@@ -145,12 +150,22 @@ def check_report(result: "CheckResult") -> RenderableType:
         for one in result.checked
         if not one.bytes_equal
     ]
+    loopback = "loopback has no links, so its times show that it ran"
+    cluster = "measured is on these machines, whose network `collsim calibrate` can fit"
     story = Text(
-        "Predicted is on the scenario's network; loopback has no links, so its times show that it "
-        "ran. Bytes between every pair are those of TCP, headers and control messages included.",
+        f"Predicted is on the scenario's network; {cluster if result.machines else loopback}. "
+        "Bytes between every pair are those of TCP, headers and control messages included.",
         "dim",
     )
     return Group(heading, table, *remarks, _tensors(result), story)
+
+
+def _places(result: "CheckResult") -> str:
+    """The machines of the ranks."""
+    if not result.machines:
+        return "this machine"
+    names = [f"{name} ({count})" for name, count in Counter(result.machines).items()]
+    return f"{len(names)} machines: {', '.join(names)}"
 
 
 def verdict(equal: bool) -> Text:

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from collsim.gloo import ranks, wire
+from collsim.gloo.outcomes import Fate
 from collsim.gloo.progress import Self
 
 
@@ -83,7 +84,29 @@ def changes_its_mind(me: Self, **plan: Any) -> object:
     return ranks.run_plan(me, **plan)
 
 
-def snooze(me: Self, *, seconds: float) -> list[float]:
+def snooze(me: Self, *, seconds: float) -> Fate:
     """Say nothing for a while."""
     time.sleep(seconds)
-    return [seconds]
+    return Fate("returned")
+
+
+def gathers_columns(me: Self) -> Any:
+    """Gather a column of each rank's matrix into columns, which are not contiguous."""
+    import torch
+    import torch.distributed as dist
+
+    matrix = torch.tensor([[1.0, 2.0], [3.0, 4.0]]) * (me.rank + 1)
+    places = torch.zeros(2, me.n_ranks)
+    dist.all_gather([places[:, rank] for rank in range(me.n_ranks)], matrix[:, 0])
+    return places.flatten()
+
+
+def scatters_columns(me: Self) -> Any:
+    """Scatter the columns of the root's matrix, which are not contiguous."""
+    import torch
+    import torch.distributed as dist
+
+    own = torch.zeros(2)
+    matrix = torch.tensor([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
+    dist.scatter(own, list(matrix.t()) if me.rank == 0 else None, src=0)
+    return own

@@ -12,7 +12,7 @@ import pytest
 
 from collsim.collectives import COLLECTIVES
 from collsim.collectives.contracts import block_per_rank, everything, own_block
-from collsim.errors import ContractError, ExecutionUnavailable, ScheduleError
+from collsim.errors import ContractError, ExecutionError, ExecutionUnavailable, ScheduleError
 from collsim.gloo import (
     GlooServer,
     RankGroup,
@@ -142,7 +142,7 @@ def test_connections_must_have_two_known_ends() -> None:
         {(third, here): 4},
     ]
     assert traffic.matrix_of(one_port)[[0, 1, 2, 3], [1, 0, 3, 2]].tolist() == [2, 1, 4, 3]
-    with pytest.raises(ValueError, match="rank 0 has a connection to .*which no rank has"):
+    with pytest.raises(ExecutionError, match="rank 0 has a connection to .*which no rank has"):
         traffic.matrix_of([{(here, there): 5}, {}])
 
 

@@ -13,7 +13,8 @@ from collsim.calibration.measure import Message, lab_group, measure
 from collsim.cluster import build_network
 from collsim.collectives import COLLECTIVES
 from collsim.engines import play
-from collsim.gloo import RankGroup, forked_group
+from collsim.errors import ScenarioError
+from collsim.gloo import Leader, RankGroup, forked_group
 from collsim.gloo.lab import shape_of
 from collsim.machine import describe_machine
 from collsim.scenario import Scenario, parse_scenario
@@ -26,6 +27,7 @@ __all__ = [
     "calibrate_from",
     "calibrate_here",
     "calibrate_lab",
+    "calibrate_torchrun",
 ]
 
 
@@ -94,8 +96,8 @@ def calibrate(
     n_ranks: int,
     start: Callable[..., AbstractContextManager[RankGroup]],
     progress: Callable[[str], None] = lambda title: None,
-    source: str = "measured on loopback",
-    is_loopback: bool = True,
+    source: str = "",
+    is_loopback: bool | None = None,
 ) -> Calibration:
     """Measure messages between real ranks, fit a network, and hold it to broadcasts.
 
@@ -103,8 +105,9 @@ def calibrate(
         n_ranks: How many ranks, two or more.
         start: Makes a group of them, from their number and the timeout.
         progress: Called with what is under way.
-        source: What to say of where they ran.
-        is_loopback: Whether messages go over no link at all there.
+        source: What to say of where they ran; their machines, if "".
+        is_loopback: Whether messages go over no link at all there; whether all are on this
+            machine, if None.
 
     Raises:
         ScenarioError: The times do not allow a fit.
@@ -114,8 +117,9 @@ def calibrate(
     measured = measure(n_ranks, start, progress)
     fitted = fit((one.nbytes, one.seconds) for one in measured.messages)
     link = link_of(fitted, "message", n_ranks)
+    between = f"measured between {len(set(measured.machines))} machines"
     return Calibration(
-        source=source,
+        source=source or (between if measured.machines else "measured on loopback"),
         what="message",
         n_ranks=n_ranks,
         fit=fitted,
@@ -123,7 +127,7 @@ def calibrate(
         messages=measured.messages,
         broadcasts=tuple(_held_out(link, n_ranks, measured.broadcasts)),
         machines=measured.machines,
-        is_loopback=is_loopback,
+        is_loopback=not measured.machines if is_loopback is None else is_loopback,
         provenance=describe_machine(),
     )
 
@@ -133,6 +137,20 @@ def calibrate_here(
 ) -> Calibration:
     """Calibrate between ranks that are forked here, on loopback."""
     return calibrate(n_ranks, forked_group, progress)
+
+
+def calibrate_torchrun(
+    leader: Leader, n_ranks: int | None, progress: Callable[[str], None] = lambda title: None
+) -> Calibration:
+    """Calibrate between the ranks that torchrun has started.
+
+    Raises:
+        ScenarioError: It has started only one, or another number than `n_ranks`.
+        ExecutionError: A rank hung or raised.
+    """
+    if leader.n_ranks < 2:
+        raise ScenarioError("torchrun must start 2 or more, it has started 1", "ranks")
+    return calibrate(n_ranks or leader.n_ranks, leader.group, progress)
 
 
 def calibrate_lab(

@@ -121,7 +121,7 @@ def fork_group(n_ranks: int, timeout: float, foreign: int, shape: Shape | None =
     group = Group(Progress(n_ranks), os.memfd_create("store"), lab)
     try:
         for rank in range(n_ranks):
-            me = Self(rank, n_ranks, timeout, group.progress)
+            me = Self(rank, n_ranks, timeout, board=group.progress)
             group.children.append(_fork_rank(me, group, foreign))
     except OSError:
         group.end(patience=0)

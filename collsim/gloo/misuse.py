@@ -1,20 +1,24 @@
-"""Mistakes in calling torch's collectives: what ranks execute, and what lessons show as code.
+"""Mistakes in what is handed to torch's collectives: what ranks execute, and what lessons show.
 
 Each function is one mistake, made by four ranks, and gives what the rank's tensor holds at its end.
 """
 
 import resource
+import warnings
+from collections.abc import Callable
 from typing import Any
 
+from collsim.gloo.outcomes import Fate
 from collsim.gloo.progress import Self
 
 
-def attempt(me: Self, *, mistake: str) -> list[float]:
-    """Make a mistake, by its function's name; a rank that aborts leaves no core file."""
+def attempt(me: Self, *, mistake: Callable[[Self], Any]) -> Fate:
+    """Make a mistake and note warnings; a rank that aborts leaves no core file."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    work = {each.__name__: each for each in EVERY}[mistake]
-    held: list[float] = work(me).tolist()
-    return held
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        held = mistake(me).tolist()
+    return Fate("returned", "; ".join(str(each.message) for each in warned), held)
 
 
 def correct(me: Self) -> Any:
@@ -34,17 +38,6 @@ def root_outside(me: Self) -> Any:
 
     tensor = torch.full((4,), float(me.rank + 1))
     dist.broadcast(tensor, src=4)
-    return tensor
-
-
-def rank_missing(me: Self) -> Any:
-    """Rank 3 never calls."""
-    import torch
-    import torch.distributed as dist
-
-    tensor = torch.full((4,), float(me.rank + 1))
-    if me.rank != 3:
-        dist.broadcast(tensor, src=0)
     return tensor
 
 
@@ -73,7 +66,8 @@ def other_type(me: Self) -> Any:
     import torch
     import torch.distributed as dist
 
-    tensor = torch.full((4,), me.rank + 1, dtype=torch.int32 if me.rank == 3 else torch.float32)
+    dtype = torch.int32 if me.rank == 3 else torch.float32
+    tensor = torch.full((4,), me.rank + 1, dtype=dtype)
     dist.broadcast(tensor, src=0)
     return tensor
 
@@ -83,21 +77,10 @@ def column(me: Self) -> Any:
     import torch
     import torch.distributed as dist
 
-    matrix = torch.tensor([[1.0, 2.0], [3.0, 4.0]]) * (10 if me.rank == 0 else 1)
+    factor = 10 if me.rank == 0 else 1
+    matrix = torch.tensor([[1.0, 2.0], [3.0, 4.0]]) * factor
     dist.broadcast(matrix[:, 0], src=0)
     return matrix.flatten()
-
-
-def swapped_order(me: Self) -> Any:
-    """Rank 3 makes two broadcasts of equal size in the other order."""
-    import torch
-    import torch.distributed as dist
-
-    weights = torch.full((2,), 1.0 if me.rank == 0 else 0.0)
-    biases = torch.full((2,), 2.0 if me.rank == 0 else 0.0)
-    for tensor in (biases, weights) if me.rank == 3 else (weights, biases):
-        dist.broadcast(tensor, src=0)
-    return torch.cat([weights, biases])
 
 
 def list_on_every_rank(me: Self) -> Any:
@@ -121,17 +104,6 @@ def short_list(me: Self) -> Any:
     return torch.cat(blocks)
 
 
-def send_before_receive(me: Self) -> Any:
-    """Everyone sends to the right, and only then receives from the left."""
-    import torch
-    import torch.distributed as dist
-
-    mine, theirs = torch.full((1,), float(me.rank + 1)), torch.zeros(1)
-    dist.send(mine, dst=(me.rank + 1) % me.n_ranks)
-    dist.recv(theirs, src=(me.rank - 1) % me.n_ranks)
-    return theirs
-
-
 def list_missing(me: Self) -> Any:
     """The root gives no list to scatter."""
     import torch
@@ -153,18 +125,64 @@ def unequal_list(me: Self) -> Any:
     return own
 
 
-EVERY = (
-    correct,
-    root_outside,
-    rank_missing,
-    bigger_receiver,
-    smaller_receiver,
-    other_type,
-    column,
-    swapped_order,
-    list_on_every_rank,
-    short_list,
-    send_before_receive,
-    list_missing,
-    unequal_list,
-)
+def roots_differ(me: Self) -> Any:
+    """Rank 3 takes rank 2 for the root, the others take rank 0."""
+    import torch
+    import torch.distributed as dist
+
+    tensor = torch.full((4,), float(me.rank + 1))
+    dist.broadcast(tensor, src=2 if me.rank == 3 else 0)
+    return tensor
+
+
+def short_scatter_list(me: Self) -> Any:
+    """The root gives scatter three blocks for four ranks."""
+    import torch
+    import torch.distributed as dist
+
+    own = torch.zeros(1)
+    blocks = [torch.full((1,), float(rank + 1)) for rank in range(3)]
+    dist.scatter(own, blocks if me.rank == 0 else None, src=0)
+    return own
+
+
+def unequal_inputs(me: Self) -> Any:
+    """Rank 3 gives all_gather two elements, the others give one."""
+    import torch
+    import torch.distributed as dist
+
+    own = torch.full((2 if me.rank == 3 else 1,), float(me.rank + 1))
+    blocks = [torch.zeros(1) for _ in range(me.n_ranks)]
+    dist.all_gather(blocks, own)
+    return torch.cat(blocks)
+
+
+def unequal_sums(me: Self) -> Any:
+    """Rank 3 adds six elements where the others add four."""
+    import torch
+    import torch.distributed as dist
+
+    tensor = torch.full((6 if me.rank == 3 else 4,), float(me.rank + 1))
+    dist.all_reduce(tensor)
+    return tensor
+
+
+def summed_column(me: Self) -> Any:
+    """Everyone adds a column of a matrix, which is not contiguous."""
+    import torch
+    import torch.distributed as dist
+
+    matrix = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    dist.all_reduce(matrix[:, 0])
+    return matrix.flatten()
+
+
+def scattered_column(me: Self) -> Any:
+    """Everyone takes its block into a column, which is not contiguous."""
+    import torch
+    import torch.distributed as dist
+
+    matrix = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    blocks = [torch.full((2,), 10.0 * (rank + 1)) for rank in range(me.n_ranks)]
+    dist.scatter(matrix[:, 0], blocks if me.rank == 0 else None, src=0)
+    return matrix.flatten()

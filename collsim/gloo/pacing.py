@@ -9,8 +9,8 @@ import socket
 from typing import Any, Final
 
 from collsim.gloo.group import RankGroup
-from collsim.gloo.progress import Self
-from collsim.gloo.traffic import Ends, own_connections
+from collsim.gloo.progress import Ends, Self
+from collsim.gloo.traffic import own_connections
 
 SO_MAX_PACING_RATE: Final = 47
 """Of Linux's asm-generic/socket.h; Python's socket module has no name for it."""

@@ -11,7 +11,7 @@ from collsim.gloo.watch import Failure, Heard, exchange, listen
 def probe(
     requests: Sequence[bytes], timeout: float, patience: float, caller: int, foreign: int
 ) -> list[Fate] | Failure:
-    """Fork ranks, give each its request, and end them all.
+    """Fork ranks, give each its request, which it answers with its `Fate`, and end them all.
 
     Args:
         requests: What to send to each, encoded.
@@ -45,7 +45,8 @@ def probe(
 
 def _fate(heard: Heard, rank: int) -> Fate:
     if rank in heard.answers:
-        return Fate("returned", value=heard.answers[rank])
+        answer: Fate = heard.answers[rank]
+        return answer
     if rank in heard.raised:
         return of_error(heard.raised[rank])
     if rank in heard.died:

@@ -1,10 +1,10 @@
-"""Memory that ranks and their server share: what each rank is doing, and whom it waits for."""
+"""What ranks share beside the network: what each is doing, meetings, and a clock."""
 
 import mmap
 import struct
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 _HEAD: Final = struct.Struct("=Qd")
 _TEXT_BYTES: Final = 240
@@ -12,8 +12,27 @@ _SLOT: Final = _HEAD.size + _TEXT_BYTES
 _LOOK_EVERY: Final = 0.0005
 
 
+class Board(Protocol):
+    """What ranks share. None of it is counted as traffic of a collective."""
+
+    def note(self, rank: int, text: str) -> None:
+        """Note what a rank is doing."""
+
+    def meet(self, rank: int, n_ranks: int, timeout: float) -> None:
+        """Wait until every rank has met as often; TimeoutError after `timeout` seconds."""
+
+    def agree(self) -> None:
+        """Make the ranks' clocks agree; all call it together, while nothing is counted."""
+
+    def now(self) -> int:
+        """Nanoseconds of a clock that the ranks share."""
+
+
 class Progress:
-    """One slot a rank: how often it has met the others, what it does, and since when."""
+    """A board in memory that ranks share with their server.
+
+    One slot a rank: how often it has met the others, what it does, and since when.
+    """
 
     def __init__(self, n_ranks: int) -> None:
         self._memory = mmap.mmap(-1, n_ranks * _SLOT)
@@ -38,12 +57,33 @@ class Progress:
         """How often a rank has come to meet the others."""
         return int(_HEAD.unpack_from(self._memory, rank * _SLOT)[0])
 
-    def come(self, rank: int) -> int:
-        """Count one more meeting of a rank."""
+    def meet(self, rank: int, n_ranks: int, timeout: float) -> None:
+        """Count one more meeting of a rank, and wait until every other has come as often.
+
+        Raises:
+            TimeoutError: A rank has not come in time.
+        """
         times = self.meetings(rank) + 1
         start = rank * _SLOT
         self._memory[start : start + 8] = struct.pack("=Q", times)
-        return times
+        deadline = time.monotonic() + timeout
+        for peer in range(n_ranks):
+            while self.meetings(peer) < times:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"timed out waiting for rank {peer} to come this far")
+                time.sleep(_LOOK_EVERY)
+
+    def agree(self) -> None:
+        """Nothing to do: ranks on one machine have one clock."""
+
+    def now(self) -> int:
+        """The machine's monotonic clock (ns)."""
+        return time.monotonic_ns()
+
+
+Address = tuple[str, int]
+Ends = tuple[Address, Address]
+"""A connection: own address, and the peer's."""
 
 
 @dataclass(frozen=True)
@@ -54,28 +94,24 @@ class Self:
         rank: This rank.
         n_ranks: Number of ranks.
         timeout: Seconds that it may wait for others.
-        progress: The memory that it shares with them.
+        board: What it shares with them.
+        foreign: Connections of this process that are none of the group's.
     """
 
     rank: int
     n_ranks: int
     timeout: float
-    progress: Progress
+    board: Board
+    foreign: frozenset[Ends] = frozenset()
 
     def says(self, text: str) -> None:
         """Note what this rank is doing, for the case that it does not come back."""
-        self.progress.note(self.rank, text)
+        self.board.note(self.rank, text)
 
     def meet(self) -> None:
-        """Wait until every rank has met as often, in shared memory: no byte on the network.
+        """Wait until every rank has met as often, with no byte on the group's connections.
 
         Raises:
             TimeoutError: A rank has not come in time.
         """
-        times = self.progress.come(self.rank)
-        deadline = time.monotonic() + self.timeout
-        for peer in range(self.n_ranks):
-            while self.progress.meetings(peer) < times:
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"timed out waiting for rank {peer} to come this far")
-                time.sleep(_LOOK_EVERY)
+        self.board.meet(self.rank, self.n_ranks, self.timeout)

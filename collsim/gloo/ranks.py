@@ -45,19 +45,36 @@ def serve(me: Self, store: int, requests: int, answers: int) -> None:
         send(answers, encode(("answer", None)))
         while True:
             me.says("waiting for work")
-            name, arguments = receive(requests)
-            me.says(f"beginning {name}")
-            module, _, function = name.partition(":")
-            work = getattr(importlib.import_module(module), function)
-            send(answers, encode(("answer", work(me, **arguments))))
+            send(answers, encode(("answer", perform(me, *receive(requests)))))
     except Closed:
         return
     except Exception as error:
         traceback.print_exc()
-        reason = (str(error).splitlines() or [""])[0]
-        text = f"raised {type(error).__name__}" + (f": {reason}" if reason else "")
-        send(answers, encode(("raised", text)))
+        send(answers, encode(("raised", spell_error(error))))
         receive(requests)  # stay until the server ends the group: others may not have failed yet
+
+
+def perform(me: Self, name: str, arguments: dict[str, Any]) -> Any:
+    """Call ``module:function`` of this name, for this rank."""
+    me.says(f"beginning {name}")
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)(me, **arguments)
+
+
+def spell_error(error: Exception) -> str:
+    """An error in a line: "raised RuntimeError: its first line"."""
+    reason = (str(error).splitlines() or [""])[0]
+    return f"raised {type(error).__name__}" + (f": {reason}" if reason else "")
+
+
+def _begin(me: Self) -> Counts:
+    """Wait for the others, with one clock; what each connection had received by then."""
+    import torch.distributed as dist
+
+    me.says("waiting in the barrier")
+    dist.barrier()
+    me.board.agree()
+    return start_counting(me)
 
 
 @dataclass(frozen=True)
@@ -72,7 +89,7 @@ class PlannedStep:
 
 @dataclass
 class Record:
-    """What a rank observed, in nanoseconds of the machine's monotonic clock.
+    """What a rank observed, in nanoseconds of a clock that the ranks share.
 
     Attributes:
         zero: When it left the barrier.
@@ -96,16 +113,13 @@ def run_plan(
 ) -> list[Record]:
     """Run this rank's part of a schedule over isend and irecv, a thread a channel."""
     import torch
-    import torch.distributed as dist
 
     records: list[Record] = []
     for _ in range(repetitions):
         buffer = memory.copy()
         tensor = torch.from_numpy(buffer)
-        me.says("waiting in the barrier")
-        dist.barrier()
-        before = start_counting(me)
-        record = Record(time.monotonic_ns(), [], [], [], buffer)
+        before = _begin(me)
+        record = Record(me.board.now(), [], [], [], buffer)
         _run_channels(me, channels, tensor, record)
         record.received = stop_counting(me, before)
         _keep(record, records)
@@ -153,7 +167,7 @@ def _run_step(me: Self, channel: int, planned: PlannedStep, tensor: Any, record:
     import torch.distributed as dist
 
     me.says(planned.text)
-    begin = time.monotonic_ns()
+    begin = me.board.now()
     receives = [
         (transfer, dist.irecv(tensor[first:end], src=peer, tag=channel))
         for transfer, peer, first, end in planned.receives
@@ -166,8 +180,8 @@ def _run_step(me: Self, channel: int, planned: PlannedStep, tensor: Any, record:
         for transfer, handle in operations:
             assert handle is not None
             handle.wait()
-            seen.append((transfer, time.monotonic_ns()))
-    record.steps.append((planned.step, begin, time.monotonic_ns()))
+            seen.append((transfer, me.board.now()))
+    record.steps.append((planned.step, begin, me.board.now()))
 
 
 def run_native(
@@ -185,11 +199,9 @@ def run_native(
         tensor = raw.view(kind) if len(raw) else torch.empty(0, dtype=kind)
         blocks = list(tensor.chunk(me.n_ranks)) if len(tensor) else [tensor] * me.n_ranks
         own = blocks[me.rank].clone() if collective != "broadcast" else tensor
-        me.says("waiting in the barrier")
-        dist.barrier()
-        before = start_counting(me)
+        before = _begin(me)
         me.says(f"torch's {collective}")
-        zero = time.monotonic_ns()
+        zero = me.board.now()
         match collective:
             case "broadcast":
                 dist.broadcast(tensor, src=root)
@@ -198,7 +210,7 @@ def run_native(
                 blocks[me.rank].copy_(own)
             case "all_gather":
                 dist.all_gather(blocks, own)
-        end = time.monotonic_ns()
+        end = me.board.now()
         counts = stop_counting(me, before)
         _keep(Record(zero, [(me.rank, zero, end)], [], [], buffer, counts), records)
     return records

@@ -1,20 +1,21 @@
 """Bytes on the wire: what the kernel counts between each pair of ranks, and what gloo should send.
 
 Each rank reads TCP_INFO of its own sockets before and after a piece of work. That needs no
-privileges. Ranks wait for each other in shared memory meanwhile, so that nothing else is counted.
+privileges. Ranks wait for each other beside these sockets, so that nothing else is counted.
 """
 
 import os
 import socket
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from collsim.gloo.progress import Self
+from collsim.errors import ExecutionError
+from collsim.gloo.progress import Ends, Self
 from collsim.schedule import Ints, Schedule
 
 FORWARD: Final = 96
@@ -27,10 +28,6 @@ torch 2.13; they hold for every message, even an empty one: gloo's transport is 
 _BYTES_RECEIVED: Final = 128  # tcpi_bytes_received in struct tcp_info, linux/tcp.h
 _QUIET: Final = 0.005
 _PATIENCE: Final = 2.0
-
-Address = tuple[str, int]
-Ends = tuple[Address, Address]
-"""A connection: own address, and the peer's."""
 
 Counts = dict[Ends, int]
 """Bytes received by this process, by connection."""
@@ -73,23 +70,25 @@ def own_connections() -> Iterator[tuple[Ends, socket.socket]]:
             yield ends, connection
 
 
-def received() -> Counts:
-    """What this process's connections have received so far."""
+def received(foreign: Collection[Ends] = ()) -> Counts:
+    """What this process's connections, but for some that are foreign, have received so far."""
     counts: Counts = {}
     for ends, connection in own_connections():
+        if ends in foreign:
+            continue
         told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
         if len(told) >= _BYTES_RECEIVED + 8:
             counts[ends] = struct.unpack_from("=Q", told, _BYTES_RECEIVED)[0]
     return counts
 
 
-def settled() -> Counts:
+def settled(foreign: Collection[Ends] = ()) -> Counts:
     """What has been received once nothing more comes in for a moment."""
     deadline = time.monotonic() + _PATIENCE
-    before = received()
+    before = received(foreign)
     while time.monotonic() < deadline:
         time.sleep(_QUIET)
-        after = received()
+        after = received(foreign)
         if after == before:
             break
         before = after
@@ -99,7 +98,7 @@ def settled() -> Counts:
 def start_counting(me: Self) -> Counts:
     """What was received before; all ranks leave together, none before all have counted."""
     me.meet()
-    before = settled()
+    before = settled(me.foreign)
     me.meet()
     return before
 
@@ -108,7 +107,7 @@ def stop_counting(me: Self, before: Counts) -> Counts:
     """What was received since all began; none goes on before all have finished and counted."""
     me.says("finished")
     me.meet()
-    after = settled()
+    after = settled(me.foreign)
     me.meet()
     return {ends: count - before.get(ends, 0) for ends, count in after.items()}
 
@@ -117,7 +116,7 @@ def matrix_of(counts: Sequence[Counts]) -> Ints:
     """Bytes between each pair from what every rank's connections received.
 
     Raises:
-        ValueError: A connection has no other end among the ranks.
+        ExecutionError: A connection has no other end among the ranks.
     """
     # Both addresses: the kernel may give two ranks one port, for connections to different peers.
     owner = {ends: rank for rank, mine in enumerate(counts) for ends in mine}
@@ -125,6 +124,10 @@ def matrix_of(counts: Sequence[Counts]) -> Ints:
     for rank, mine in enumerate(counts):
         for (own, peer), count in mine.items():
             if (peer, own) not in owner:
-                raise ValueError(f"rank {rank} has a connection to {peer}, which no rank has")
+                host, port = peer
+                raise ExecutionError(
+                    f"rank {rank} has a connection to {host}, port {port}, which no rank has: "
+                    "bytes cannot be counted where addresses are translated on the way"
+                )
             matrix[owner[peer, own], rank] += count
     return matrix

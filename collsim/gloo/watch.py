@@ -169,7 +169,7 @@ def _blame(group: Group, heard: Heard, timeout: float) -> Failure:
     silent = [rank for rank in range(len(group.children)) if rank not in heard.ranks]
     silent.sort(key=group.progress.since)
     stopped = [rank for rank in silent if group.children[rank].is_stopped]
-    own = [rank for rank, text in heard.raised.items() if not _blames_a_peer(text)]
+    own = [rank for rank, text in heard.raised.items() if not blames_a_peer(text)]
     rank = next(iter([*heard.died, *stopped, *own, *silent, *heard.raised]))
     late = f"did not answer within {timeout:g} s"
     what = f"was stopped (SIGSTOP) and {late}" if rank in stopped else late
@@ -179,7 +179,7 @@ def _blame(group: Group, heard: Heard, timeout: float) -> Failure:
     return Failure(f"rank {rank} {what}{where}", group.children[rank].read_log())
 
 
-def _blames_a_peer(text: str) -> bool:
+def blames_a_peer(text: str) -> bool:
     """Whether a rank's error is that another one has gone or keeps it waiting."""
     signs = ("onnection closed", "onnection reset", "imed out", "timeout", "roken pipe")
     return any(sign in text for sign in signs)

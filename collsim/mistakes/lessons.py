@@ -9,7 +9,8 @@ from typing import Any, Final
 from collsim.errors import ScenarioError
 from collsim.gloo.execute import GlooServer
 from collsim.gloo.outcomes import Fate
-from collsim.mistakes.table import MISTAKES, N_RANKS, Mistake
+from collsim.mistakes.mistake import N_RANKS, Mistake
+from collsim.mistakes.table import MISTAKES
 from collsim.mistakes.words import observed
 
 TIMEOUT: Final = 1.5
@@ -39,6 +40,22 @@ class Lesson:
         return inspect.getsource(self.mistake.work)
 
     @property
+    def diagnosed_code(self) -> str:
+        """The source of the program that `diagnosis` is about, its lines numbered, "" if none."""
+        if self.mistake.diagnose is None:
+            return ""
+        lines, first = inspect.getsourcelines(self.mistake.diagnose)
+        return "".join(f"{number:>3}  {line}" for number, line in enumerate(lines, first))
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether a rank holds wrong values, and no rank says a word of it."""
+        pairs = list(zip(self.observed, self.mistake.right, strict=True))
+        if any(fate.kind != "returned" or fate.text for fate, _ in pairs):
+            return False
+        return any(tuple(fate.value) != right for fate, right in pairs)
+
+    @property
     def agrees(self) -> bool:
         """Whether every rank's fate is as documented."""
         pairs = zip(self.mistake.expected, self.observed, strict=True)
@@ -61,6 +78,7 @@ class Lesson:
             "ranks": [self.spell(rank) for rank in range(N_RANKS)],
             "as_documented": self.agrees,
             "diagnosis": self.diagnosis,
+            "diagnosed_code": self.diagnosed_code,
             "why_no_diagnosis": self.mistake.blind,
         }
 
@@ -84,7 +102,7 @@ def reproduce(mistake: Mistake, server: GlooServer) -> Lesson:
     Raises:
         ExecutionError: The ranks could not be started.
     """
-    arguments = [{"mistake": mistake.work.__name__}] * N_RANKS
+    arguments = [{"mistake": mistake.work}] * N_RANKS
     fates = server.probe(
         "collsim.gloo.misuse:attempt", arguments, patience=PATIENCE, timeout=TIMEOUT
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from collsim.gloo.outcomes import Fate, Kind
-from collsim.mistakes.table import Mistake
+from collsim.mistakes.mistake import Mistake
 
 End = Literal["right", "silently wrong", "wrong", "raises", "waits in vain", "dies"]
 
@@ -19,7 +19,7 @@ _ENDS: Final[Mapping[Kind, End]] = {
     "killed": "dies",
     "aborted": "dies",
 }
-"""How each kind of fate ends for the reader; a return ends by its value and its warning."""
+"""How each kind of fate ends for the reader; a return depends on value and warning."""
 
 _SAID: Final[Mapping[Kind, str]] = {
     "raised": "an error",
