@@ -74,7 +74,7 @@ def test_another_mistake_asks_anew() -> None:
 
 def test_what_may_race_is_told_as_alternatives() -> None:
     ends, said = documented(find("smaller-receiver"), 1)
-    assert ends == ("right", "waits in vain")
+    assert ends == ("right", "left alone")
     assert said == "holds [1, 1, 1, 1], or loses its connection to another rank"
     assert documented(find("smaller-receiver"), 3) == (("dies",), "its process aborts: “SIGABRT”")
 

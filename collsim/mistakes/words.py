@@ -9,13 +9,13 @@ from typing import Any, Final, Literal
 from collsim.gloo.outcomes import Fate, Kind
 from collsim.mistakes.mistake import Mistake
 
-End = Literal["right", "silently wrong", "wrong", "raises", "waits in vain", "dies"]
+End = Literal["right", "silently wrong", "wrong", "raises", "left alone", "dies"]
 
 _ENDS: Final[Mapping[Kind, End]] = {
     "raised": "raises",
-    "timed out": "waits in vain",
-    "lost a peer": "waits in vain",
-    "hung": "waits in vain",
+    "timed out": "left alone",
+    "lost a peer": "left alone",
+    "hung": "left alone",
     "killed": "dies",
     "aborted": "dies",
 }

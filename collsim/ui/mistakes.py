@@ -16,12 +16,12 @@ COLOURS: Final[Mapping[End, str]] = {
     "silently wrong": "red",
     "wrong": "red",
     "raises": "orange",
-    "waits in vain": "blue",
+    "left alone": "blue",
     "dies": "violet",
 }
 GUESSES: Final[Mapping[End, str]] = {
     "raises": "A rank raises an error at once",
-    "waits in vain": "A rank waits in vain for another",
+    "left alone": "A rank waits in vain for another, or loses it",
     "silently wrong": "A rank holds wrong data, without a word",
     "wrong": "A rank holds wrong data, and warns",
     "dies": "A process dies",
