@@ -7,16 +7,12 @@ import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from collsim.cli_gloo import calibrate, check, lab, mistakes
 from collsim.cli_shared import FILE, JSON, SETTINGS, load, with_progress
 from collsim.errors import CollsimError, ScenarioError
-
-if TYPE_CHECKING:
-    pass
 
 
 def main() -> None:

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from collsim.gloo.clocks import best_offset, clock_name, offset_to_rank_0
+from collsim.gloo.torchrun import Mail
 from collsim.scenario import load_scenario
 
 SCENARIO = "scenarios/article-example.yaml"
@@ -139,6 +141,7 @@ def test_commands_that_need_no_ranks_run_once() -> None:
     ("fault", "blamed"),
     [
         ("raises", "rank 2 raised ZeroDivisionError: by hand (last seen: on the brink)"),
+        ("raises_unheard", "rank 2 raised ZeroDivisionError: by hand"),
         ("sleeps", "rank 2 did not answer within 2 s"),
         ("waits", "raised TimeoutError: timed out waiting for the others to come this far"),
     ],
@@ -168,6 +171,20 @@ def test_another_machine_has_another_name_and_another_clock(tmp_path: Path) -> N
     apart, shared = np.ptp(clocks, axis=0)
     assert apart > 4000
     assert shared < 0.2
+
+
+@pytest.mark.gloo
+def test_a_value_too_large_for_the_store_travels_in_pieces() -> None:
+    import torch.distributed as dist
+
+    store: Any = dist.TCPStore("127.0.0.1", 0, 1, is_master=True)  # type: ignore[attr-defined]
+    before, mail = store.num_keys(), Mail(store)
+    large = np.random.default_rng(0).bytes(9 << 20)
+    mail.put("large", large)
+    assert mail.take("large") == large
+    assert store.num_keys() == before, "what is taken is not left"
+    with pytest.raises(dist.DistNetworkError):
+        store.set("large", large)
 
 
 def test_the_shortest_round_trip_tells_the_offset_best() -> None:

@@ -19,6 +19,14 @@ def raises(me: Self) -> None:
     dist.barrier()
 
 
+def raises_unheard(me: Self) -> None:
+    """Rank 2 has an error of its own, which rank 0 is too busy to hear in time."""
+    if me.rank == 2:
+        raise ZeroDivisionError("by hand")
+    if me.rank == 0:
+        time.sleep(me.timeout + 1.5)
+
+
 def sleeps(me: Self) -> None:
     """Rank 2 does not come back, while the others wait for it."""
     import torch.distributed as dist

@@ -151,12 +151,20 @@ class StoreBoard:
 
 @dataclass
 class Member:
-    """A rank that does what rank 0 orders, or is rank 0."""
+    """A rank that does what rank 0 orders, or is rank 0.
+
+    Attributes:
+        mail: Where orders come from.
+        rank: Which it is.
+        n_ranks: How many ranks torchrun has started.
+        part: What it is in the group that it has joined.
+        groups: Numbers for the groups to come.
+    """
 
     mail: Mail
     rank: int
     n_ranks: int
-    me: Self | None = None
+    part: Self | None = None
     groups: Iterator[int] = field(default_factory=count)
 
     def do(self, order: Order) -> Answer:
@@ -167,9 +175,9 @@ class Member:
                 case ("join", timeout):
                     return "answer", self._join(timeout)
                 case ("work", function, arguments):
-                    assert self.me is not None
-                    board = self.me.board
-                    return "answer", perform(self.me, function, arguments)
+                    assert self.part is not None
+                    board = self.part.board
+                    return "answer", perform(self.part, function, arguments)
                 case _:
                     self._leave()
                     return "answer", None
@@ -182,8 +190,8 @@ class Member:
         import torch.distributed as dist
 
         foreign = frozenset(ends for ends, _ in own_connections())
-        part = f"group {next(self.groups)}"
-        store = dist.PrefixStore(part, self.mail.store)  # type: ignore[attr-defined]
+        prefix = f"group {next(self.groups)}"
+        store = dist.PrefixStore(prefix, self.mail.store)  # type: ignore[attr-defined]
         board = StoreBoard(store, self.rank)
         limit = timedelta(seconds=timeout)
         dist.init_process_group(
@@ -192,13 +200,13 @@ class Member:
         clocks: list[str] = [""] * self.n_ranks
         dist.all_gather_object(clocks, clock_name())
         board.clocks = tuple(clocks)
-        self.me = Self(self.rank, self.n_ranks, timeout, board, foreign)
+        self.part = Self(self.rank, self.n_ranks, timeout, board, foreign)
         return platform.node(), clock_name().partition(" ")[0]
 
     def _leave(self) -> None:
         import torch.distributed as dist
 
-        self.me = None
+        self.part = None
         if dist.is_initialized():
             dist.destroy_process_group()
 
@@ -266,8 +274,10 @@ class Leader:
             ExecutionError: A rank did not answer in time, or raised.
         """
         number = self.give(orders)
-        deadline = time.monotonic() + timeout + GRACE
+        deadline = time.monotonic() + timeout
         answers = {0: self._me.do(orders[0])}
+        # Rank 0 may have waited that long for a peer itself: the others' errors are still to come.
+        deadline = max(deadline, time.monotonic()) + GRACE
         while len(answers) < self.n_ranks and time.monotonic() < deadline:
             for rank in range(1, self.n_ranks):
                 if rank not in answers and self._me.mail.has(f"answer {number} {rank}"):

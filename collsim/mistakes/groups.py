@@ -3,12 +3,7 @@
 from typing import Final
 
 from collsim.gloo import misuse_groups
-from collsim.mistakes.mistake import (
-    ONES,
-    Mistake,
-    holds,
-    raises,
-)
+from collsim.mistakes.mistake import ONES, Mistake, holds, raises
 
 NO_GROUPS: Final = "all ranks take part in a program: it has no groups"
 
