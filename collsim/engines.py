@@ -2,8 +2,9 @@
 
 from typing import Final, Literal
 
+from collsim.compiling import has_numba
 from collsim.network import Network
-from collsim.replay import has_numba, replay
+from collsim.replay import replay
 from collsim.schedule import Schedule
 from collsim.timeline import Timeline
 

@@ -6,6 +6,7 @@ the same functions.
 
 from dataclasses import dataclass, field
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import networkx as nx
 import numpy as np
@@ -110,6 +111,13 @@ class Network:
     model: Model
     links: LinkTable
     _routes: dict[tuple[str, str], Route] = field(default_factory=dict, repr=False, compare=False)
+    _kept_hops: "WeakKeyDictionary[Schedule, tuple[Ints, Ints, Ints]]" = field(
+        default_factory=WeakKeyDictionary, repr=False, compare=False
+    )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled without what it keeps to be fast."""
+        return Network, (self.graph, self.placement, self.model, self.links)
 
     @property
     def n_ranks(self) -> int:
@@ -164,21 +172,9 @@ class Network:
                 f"the schedule has {schedule.n_ranks} ranks, the network {self.n_ranks}", "ranks"
             )
         message_bytes = schedule.message_bytes(nbytes)
-        pair = schedule.src * self.n_ranks + schedule.dst
-        used, which = np.unique(pair, return_inverse=True)
-        ends = [divmod(int(p), self.n_ranks) for p in used]
-        host_pairs = [(self.placement[src], self.placement[dst]) for src, dst in ends]
-        found = self.host_routes(set(host_pairs))
-        path = [found[pair] for pair in host_pairs]
-        lengths = np.array([len(route) for route in path], np.int64)
-        flat = np.array([link for route in path for link in route], np.int64)
-        first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        hops = lengths[which] if len(schedule) else np.zeros(0, np.int64)
-        first_hop = np.concatenate([[0], np.cumsum(hops)]).astype(np.int64)
-        within = np.arange(first_hop[-1]) - np.repeat(first_hop[:-1], hops)
-        link = flat[np.repeat(first[which], hops) + within] if len(schedule) else flat
-        service = transmission_ps(np.repeat(message_bytes, hops), self.links.bandwidth[link])
-        latency = np.round(self.links.latency * PICOSECONDS).astype(np.int64)[link]
+        first_hop, link, latency = self._hops(schedule)
+        carried = np.repeat(message_bytes, np.diff(first_hop))
+        service = transmission_ps(carried, self.links.bandwidth[link])
         self._check_span(len(schedule), service, latency)
         limit = self.model.eager_limit
         small = message_bytes <= (-1 if limit is None else limit)
@@ -192,6 +188,25 @@ class Network:
             service_ps=service,
             latency_ps=latency,
         )
+
+    def _hops(self, schedule: Schedule) -> tuple[Ints, Ints, Ints]:
+        """Where each transfer's hops begin, their links and latencies; kept for each schedule."""
+        if schedule not in self._kept_hops:
+            used, which = schedule.pairs
+            ends = np.divmod(used, self.n_ranks)
+            src, dst = ([self.placement[rank] for rank in side.tolist()] for side in ends)
+            host_pairs = list(zip(src, dst, strict=True))
+            found = self.host_routes(set(host_pairs))
+            path = [found[pair] for pair in host_pairs]
+            lengths = np.array([len(route) for route in path], np.int64)
+            flat = np.array([link for route in path for link in route], np.int64)
+            first = np.cumsum(lengths) - lengths
+            hops = lengths[which]
+            first_hop = np.concatenate([[0], np.cumsum(hops)]).astype(np.int64)
+            link = flat[np.arange(first_hop[-1]) + np.repeat(first[which] - first_hop[:-1], hops)]
+            latency = np.round(self.links.latency * PICOSECONDS).astype(np.int64)[link]
+            self._kept_hops[schedule] = first_hop, link, latency
+        return self._kept_hops[schedule]
 
     def _check_span(self, n_transfers: int, service: Ints, latency: Ints) -> None:
         """Refuse what would overflow: all messages one after the other is the longest run."""

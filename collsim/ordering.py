@@ -27,14 +27,6 @@ def ordered(schedule: Schedule) -> Schedule:
     return replace(schedule, round=rounds, rendezvous_deadlock=deadlock)
 
 
-def following_steps(steps: Steps) -> Ints:
-    """The step after each one on its channel, −1 for the last."""
-    follows = np.full(len(steps), -1, np.int64)
-    has_previous = np.flatnonzero(steps.previous >= 0)
-    follows[steps.previous[has_previous]] = has_previous
-    return follows
-
-
 def _packed(column: Ints) -> "array[int]":
     """A column that Python loops read fast, in a quarter of a list's memory."""
     packed = array("q")
@@ -56,7 +48,7 @@ def _depths(schedule: Schedule) -> Ints:
     that send what it receives.
     """
     steps = schedule.steps
-    following = following_steps(steps)
+    following = steps.following
     unblocks = following[schedule.dst_step]
     counts, followed = unblocks >= 0, np.flatnonzero(following >= 0)
     before = np.concatenate([schedule.src_step[counts], followed])
@@ -85,7 +77,7 @@ def _rounds(schedule: Schedule) -> tuple[Ints, str]:
     ids = np.arange(len(schedule))
     ends = np.concatenate([schedule.src_step, schedule.dst_step])
     touching, first = _grouped(ends, np.concatenate([ids, ids]), len(steps))
-    following = _packed(following_steps(steps))
+    following = _packed(steps.following)
     src_step, dst_step = _packed(schedule.src_step), _packed(schedule.dst_step)
     undone = _packed(np.bincount(ends, minlength=len(steps)))
     start, begun = _packed(np.zeros_like(ids)), _packed(np.zeros_like(ids))

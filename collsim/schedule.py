@@ -74,6 +74,14 @@ class Steps:
         return f"{source.function} in {Path(source.file).name}, line {self.line[step]}"
 
     @cached_property
+    def following(self) -> Ints:
+        """The step after each one on its channel, −1 for the last, int64[n_steps]."""
+        follows = np.full(len(self), -1, np.int64)
+        has_previous = np.flatnonzero(self.previous >= 0)
+        follows[self.previous[has_previous]] = has_previous
+        return follows
+
+    @cached_property
     def position(self) -> Ints:
         """Which step of its channel each one is, from 0."""
         first = np.flatnonzero(self.previous < 0)
@@ -81,7 +89,7 @@ class Steps:
         return np.arange(len(self)) - np.repeat(first, lengths)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Schedule:
     """A collective as transfers between steps. Made by `trace`.
 
@@ -149,6 +157,27 @@ class Schedule:
         """Chunks of the collective's argument: all of a broadcast's, one rank's share otherwise."""
         return self.n_chunks // self.collective.blocks(self.n_ranks)
 
+    @cached_property
+    def sends_by_step(self) -> tuple[Ints, Ints]:
+        """Transfers in the order of the steps that send them, and where each step's begin."""
+        return grouped(self.src_step, len(self.steps))
+
+    @cached_property
+    def receives_by_step(self) -> tuple[Ints, Ints]:
+        """Transfers in the order of the steps that receive them, and where each step's begin."""
+        return grouped(self.dst_step, len(self.steps))
+
+    @cached_property
+    def first_steps(self) -> Ints:
+        """The first step of every channel of every rank."""
+        return np.flatnonzero(self.steps.previous < 0)
+
+    @cached_property
+    def pairs(self) -> tuple[Ints, Ints]:
+        """The pairs that messages go between, src · n_ranks + dst, and which is each transfer's."""
+        found, which = np.unique(self.src * self.n_ranks + self.dst, return_inverse=True)
+        return found, which.astype(np.int64)
+
     @property
     def n_rounds(self) -> int:
         """Rounds until the last transfer has ended."""
@@ -176,6 +205,13 @@ class Schedule:
         matrix = np.zeros((self.n_ranks, self.n_ranks), np.int64)
         np.add.at(matrix, (self.src, self.dst), self.message_bytes(nbytes))
         return matrix
+
+
+def grouped(keys: Ints, n_groups: int) -> tuple[Ints, Ints]:
+    """Indices in the order of their keys (0 … n_groups − 1), and where each key's begin."""
+    first = np.zeros(n_groups + 1, np.int64)
+    np.cumsum(np.bincount(keys, minlength=n_groups), out=first[1:])
+    return np.argsort(keys, kind="stable"), first
 
 
 def spell_chunks(chunks: range) -> str:

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 import collsim.network
 import collsim.replay
+from collsim import compiling
 from collsim.collectives import COLLECTIVES
 from collsim.collectives.contracts import everything, one_block
+from collsim.compiling import linked
 from collsim.errors import ScheduleError, SimulationStalled
 from collsim.network import Model, Network, connect
 from collsim.program import Algorithm, Collective, Rank, Recv, Send, Step
-from collsim.replay import has_numba, heap, replay
+from collsim.replay import clock, compiled_loop, filling, replay, world
 from collsim.schedule import Schedule
 from collsim.simulation import simulate
 from collsim.timeline import Timeline
@@ -131,7 +133,7 @@ def agree(rng: random.Random) -> bool:
 @pytest.mark.parametrize("seed", range(8))
 def test_random_schedules_on_random_networks_agree_to_the_bit(seed: int) -> None:
     rng = random.Random(seed)
-    wrong = [case for case in range(60) if not agree(rng)]
+    wrong = [case for case in range(500) if not agree(rng)]
     assert not wrong
 
 
@@ -150,19 +152,46 @@ def test_every_algorithm_agrees_to_the_bit(row: tuple, data: st.DataObject) -> N
     assert difference(simulate(schedule, network, nbytes), replay(schedule, network, nbytes)) == ""
 
 
-def test_without_numba_the_same_code_runs_in_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collsim.replay, "has_numba", lambda: False)
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where numba is not installed."""
+    monkeypatch.setattr(compiling, "has_numba", lambda: False)
+
+
+@pytest.fixture
+def uncompiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What is else compiled, in Python, so that single functions can be replaced."""
+    monkeypatch.setattr(
+        collsim.replay, "compiled", lambda functions: linked(functions)[functions[-1].__name__]
+    )
+    compiled_loop.cache_clear()
+    yield
+    compiled_loop.cache_clear()
+
+
+@pytest.mark.usefixtures("plain")
+def test_without_numba_the_same_code_runs_in_plain_python() -> None:
     rng = random.Random(99)
-    assert all(agree(rng) for _ in range(80))
-    star = TOPOLOGIES["star"](hosts=3)
-    broadcast = COLLECTIVES["broadcast"]
-    schedule = trace(broadcast, broadcast.algorithms["flat"], 3)
-    found = replay(schedule, connect(star, ("h0", "h1", "h2"), Model()), 1000)
+    assert all(agree(rng) for _ in range(200))
+    found = replay(*contended("fifo"), 1000)
     assert found.engine == "replay (plain)"
 
 
+@pytest.mark.usefixtures("uncompiled")
+def test_what_is_compiled_agrees_uncompiled_as_well() -> None:
+    rng = random.Random(98)
+    assert all(agree(rng) for _ in range(200))
+
+
+def test_short_queues_overflow_into_the_heap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "LONGEST_QUEUE", 2)
+    rng = random.Random(97)
+    assert all(agree(rng) for _ in range(500))
+
+
 def test_numba_is_there_where_tests_run() -> None:
-    assert has_numba()
+    assert compiling.has_numba()
+    assert replay(*contended("fifo"), 1000).engine == "replay (compiled)"
 
 
 def contended(sharing: str) -> tuple[Schedule, Network]:
@@ -174,28 +203,65 @@ def contended(sharing: str) -> tuple[Schedule, Network]:
     return schedule, connect(graph, hosts, Model(sharing=sharing))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("fault", ["tie rule", "rounding"])
-def test_the_comparison_notices_a_broken_rule(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain Python, with one rule broken on purpose."""
-    monkeypatch.setattr(collsim.replay, "has_numba", lambda: False)
+def later_first(time: int, key: int, other_time: int, other_key: int) -> bool:
+    """A broken rule for ties: the higher transfer first."""
+    return time < other_time or (time == other_time and key > other_key)
+
+
+def put_anyhow(ticking: clock.Clock, transfer: int, stage: int, time: int) -> None:
+    """A broken queue: events are appended even if they are earlier than the last."""
+    head, tail = ticking.head[stage], ticking.tail[stage]
+    if tail == head:
+        ticking.front_time[stage], ticking.front_transfer[stage] = time, transfer
+    place = stage * (ticking.mask + 1) + (tail & ticking.mask)
+    ticking.time[place], ticking.transfer[place] = time, transfer
+    ticking.tail[stage] = tail + 1
+
+
+def replaced(functions: tuple, name: str, broken: object) -> tuple:
+    """The functions of a loop with one replaced; it takes the name of the one it replaces."""
+    broken.__name__ = name  # type: ignore[attr-defined]
+    return tuple(broken if function.__name__ == name else function for function in functions)
+
+
+def broken_seeds() -> list[int]:
+    """Seeds of random cases in which the two engines differ."""
+    return [seed for seed in range(100) if not agree(random.Random(seed))]
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize(
+    ("name", "broken"), [("comes_before", later_first), ("put", put_anyhow)], ids=["tie", "queue"]
+)
+def test_the_comparison_notices_a_broken_clock(
+    name: str, broken: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert broken_seeds() == []
+    compiled_loop.cache_clear()
+    monkeypatch.setattr(collsim.replay, "CLOCK", replaced(collsim.replay.CLOCK, name, broken))
+    assert broken_seeds() != []
+
+
+def test_the_comparison_notices_a_broken_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     schedule, network = contended("fifo")
-    nbytes = 1001
-    assert difference(simulate(schedule, network, nbytes), replay(schedule, network, nbytes)) == ""
-    if fault == "tie rule":
+    expected = simulate(schedule, network, 1001)
+    assert difference(expected, replay(schedule, network, 1001)) == ""
+    monkeypatch.setattr(
+        collsim.network, "transmission_ps", lambda n, b: (n * 1e12 / b).astype(np.int64)
+    )
+    assert difference(expected, replay(schedule, network, 1001)) != ""
 
-        def later_first(time: int, key: int, other_time: int, other_key: int) -> bool:
-            return time < other_time or (time == other_time and key > other_key)
 
-        monkeypatch.setattr(heap, "comes_before", later_first)
-        broken = replay(schedule, network, nbytes)
-    else:
-        expected = simulate(schedule, network, nbytes)
-        monkeypatch.setattr(
-            collsim.network, "transmission_ps", lambda n, b: (n * 1e12 / b).astype(np.int64)
-        )
-        assert difference(expected, replay(schedule, network, nbytes)) != ""
-        return
-    assert difference(simulate(schedule, network, nbytes), broken) != ""
+@pytest.mark.usefixtures("uncompiled")
+def test_the_comparison_notices_a_broken_sharing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fix_first(world: world.World, flows: world.Flows, fullest: int) -> None:
+        """A broken filling: only the first flow of a full link is fixed at its part."""
+        filling.fix(world, flows, fullest)
+        flows.new_rate[flows.owner[flows.head[fullest]]] *= 0.5
+
+    loops = {"fair": replaced(collsim.replay.LOOPS["fair"], "fix", fix_first)}
+    monkeypatch.setattr(collsim.replay, "LOOPS", collsim.replay.LOOPS | loops)
+    assert broken_seeds() != []
 
 
 def test_a_deadlock_is_refused_with_the_same_words() -> None:

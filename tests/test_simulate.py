@@ -1,5 +1,6 @@
 """The model in SimPy: golden numbers, the rules of each network model, what must always hold."""
 
+import pickle
 from collections.abc import Iterator
 
 import numpy as np
@@ -308,3 +309,12 @@ def test_more_bytes_never_finish_earlier(name: str, less: int, more: int) -> Non
         simulate(schedule, network, less).makespan_ps
         <= simulate(schedule, network, more).makespan_ps
     )
+
+
+def test_a_used_network_is_pickled_without_its_routes_and_gives_the_same() -> None:
+    schedule, network = broadcast("binomial", 8), on_star(8)
+    fresh = len(pickle.dumps(network))
+    before = simulate(schedule, network, 1000)
+    assert len(pickle.dumps(network)) == fresh
+    copy = pickle.loads(pickle.dumps(network))
+    assert (simulate(schedule, copy, 1000).done == before.done).all()

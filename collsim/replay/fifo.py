@@ -1,61 +1,50 @@
 """The event loop with links that carry one message after the other, as in `FifoLinks`."""
 
-from collsim.replay.heap import take
-from collsim.replay.memory import (
-    ARRIVE,
-    FIRST_HOP,
-    FREE,
-    HOP_END,
-    HOP_START,
-    KEY,
-    LAST_BYTE,
-    LATENCY,
-    LEAVE,
-    LINK,
-    SERVICE,
-    SIZE,
-    STAGES,
-    STARTED,
-    STORES,
-    TIME,
-    Memory,
-)
-from collsim.replay.steps import end_of_crossing, schedule_stage, use_cpu_to_send
+from collections.abc import Sequence
+
+from collsim.replay.clock import NEVER, put, take
+from collsim.replay.steps import begin_all, end_of_crossing, leave, use_cpu_to_send
+from collsim.replay.world import World
 
 
-def run_fifo(m: Memory) -> None:
+def run_fifo(world: World, first_steps: Sequence[int]) -> None:
     """Play all events."""
-    while m[SIZE] > 0:
-        slot = take(m)
-        now, transfer = m[m[TIME] + slot], slot // 2
-        stage = m[m[KEY] + slot] - transfer * m[STAGES]
-        if stage == 0:
-            ready = use_cpu_to_send(m, transfer, now)
+    begin_all(world, first_steps)
+    now, transfer, stage = take(world.clock)
+    while now < NEVER:
+        if stage < world.leave:
+            ready = now
+            if stage == 0:
+                ready = use_cpu_to_send(world, transfer, now)
+                stage = 1
             if ready > now:
-                schedule_stage(m, transfer, ready, 1)
+                put(world.clock, transfer, 1, ready)
             else:
-                take_link(m, transfer, 1, now)
-        elif stage < m[LEAVE]:
-            take_link(m, transfer, stage, now)
+                take_link(world, transfer, stage, now)
+        elif stage == world.leave:
+            leave(world, transfer, now)
         else:
-            end_of_crossing(m, transfer, stage, now)
+            end_of_crossing(world, transfer, stage, now)
+        now, transfer, stage = take(world.clock)
 
 
-def take_link(m: Memory, transfer: int, stage: int, now: int) -> None:
+def take_link(world: World, transfer: int, stage: int, now: int) -> None:
     """Take the link of hop `stage` − 1, now or when it is free."""
-    hop = m[m[FIRST_HOP] + transfer] + stage - 1
-    link = m[m[LINK] + hop]
-    start = max(now, m[m[FREE] + link])
-    m[m[FREE] + link] = start + m[m[SERVICE] + hop]
-    tail = max(m[m[FREE] + link], m[m[LAST_BYTE] + transfer])
-    m[m[HOP_START] + hop] = start
-    m[m[HOP_END] + hop] = tail
+    hop = world.first_hop[transfer] + stage - 1
+    link = world.link[hop]
+    start = max(now, world.link_free[link])
+    world.link_free[link] = start + world.service[hop]
+    tail = max(world.link_free[link], world.last_byte[transfer])
+    world.hop_start[hop] = start
+    world.hop_end[hop] = tail
     if stage == 1:
-        m[m[STARTED] + transfer] = start
-        schedule_stage(m, transfer, tail, m[LEAVE])
-    m[m[LAST_BYTE] + transfer] = tail + m[m[LATENCY] + hop]
-    if hop + 1 < m[m[FIRST_HOP] + transfer + 1]:
-        request = m[m[LAST_BYTE] + transfer] if m[STORES] else start + m[m[LATENCY] + hop]
-        schedule_stage(m, transfer, request, stage + 1)
+        world.started[transfer] = start
+        put(world.clock, transfer, world.leave, tail)
+    last_byte = tail + world.latency[hop]
+    world.last_byte[transfer] = last_byte
+    if hop + 1 == world.first_hop[transfer + 1]:
+        put(world.clock, transfer, world.arrive, last_byte)
+    elif world.store_and_forward:
+        put(world.clock, transfer, stage + 1, last_byte)
     else:
-        schedule_stage(m, transfer, m[m[LAST_BYTE] + transfer], m[ARRIVE])
+        put(world.clock, transfer, stage + 1, start + world.latency[hop])

@@ -3,136 +3,94 @@
 The functions mirror `collsim.simulation.world`, event for event.
 """
 
-from collsim.replay.heap import put
-from collsim.replay.memory import (
-    ARRIVE,
-    ARRIVED,
-    BEGIN,
-    CONTROL,
-    CPU_FREE,
-    DONE,
-    DST,
-    DST_STEP,
-    END,
-    FINISH,
-    FIRST_RECEIVE,
-    FIRST_SEND,
-    FOLLOWING,
-    GAP,
-    IS_EAGER,
-    LAST_RECEIVE,
-    LAST_SEND,
-    LEAVE,
-    LEFT,
-    OVERHEAD,
-    RECEIVE,
-    RECEIVES,
-    RELEASED,
-    SENDS,
-    SRC,
-    SRC_STEP,
-    STAGES,
-    UNCLAIMED,
-    UNDONE,
-    Memory,
-)
+from collections.abc import Sequence
+
+from collsim.replay.clock import put
+from collsim.replay.world import World
 
 
-def schedule_stage(m: Memory, transfer: int, time: int, stage: int) -> None:
-    """Put a stage of a transfer on the clock."""
-    leaves = 1 if stage == m[LEAVE] else 0
-    put(m, 2 * transfer + leaves, time, transfer * m[STAGES] + stage)
-
-
-def begin_step(m: Memory, step: int, now: int) -> None:
-    """Begin a step, and release the messages that may start."""
-    m[m[BEGIN] + step] = now
-    for i in range(m[m[FIRST_SEND] + step], m[m[FIRST_SEND] + step + 1]):
-        transfer = m[m[SENDS] + i]
-        if m[m[IS_EAGER] + transfer]:
-            release(m, transfer, now)
-        elif m[m[BEGIN] + m[m[DST_STEP] + transfer]] >= 0:
-            release(m, transfer, now + m[CONTROL])
-    for i in range(m[m[FIRST_RECEIVE] + step], m[m[FIRST_RECEIVE] + step + 1]):
-        transfer = m[m[RECEIVES] + i]
-        if not m[m[IS_EAGER] + transfer]:
-            if m[m[BEGIN] + m[m[SRC_STEP] + transfer]] >= 0:
-                release(m, transfer, now + m[CONTROL])
-        elif m[m[UNCLAIMED] + transfer]:
-            m[m[UNCLAIMED] + transfer] = 0
-            schedule_stage(m, transfer, now, m[RECEIVE])
-
-
-def release(m: Memory, transfer: int, time: int) -> None:
+def release(world: World, transfer: int, time: int) -> None:
     """Let a message start at a time."""
-    m[m[RELEASED] + transfer] = time
-    schedule_stage(m, transfer, time, 0)
+    world.released[transfer] = time
+    put(world.clock, transfer, 0, time)
 
 
-def end_one(m: Memory, step: int, now: int) -> None:
+def begin_step(world: World, step: int, now: int) -> None:
+    """Begin a step, and release the messages that may start."""
+    world.begin[step] = now
+    for place in range(world.first_send[step], world.first_send[step + 1]):
+        transfer = world.sends[place]
+        if world.is_eager[transfer]:
+            release(world, transfer, now)
+        elif world.begin[world.dst_step[transfer]] >= 0:
+            release(world, transfer, now + world.control)
+    for place in range(world.first_receive[step], world.first_receive[step + 1]):
+        transfer = world.receives[place]
+        if not world.is_eager[transfer]:
+            if world.begin[world.src_step[transfer]] >= 0:
+                release(world, transfer, now + world.control)
+        elif world.is_unclaimed[transfer]:
+            world.is_unclaimed[transfer] = False
+            put(world.clock, transfer, world.receive, now)
+
+
+def end_one(world: World, step: int, now: int) -> None:
     """One operation of a step is done; begin the next step if it was the last."""
-    m[m[UNDONE] + step] -= 1
-    if m[m[UNDONE] + step] == 0:
-        m[m[END] + step] = now
-        if m[m[FOLLOWING] + step] >= 0:
-            begin_step(m, m[m[FOLLOWING] + step], now)
+    world.undone[step] -= 1
+    if world.undone[step] == 0:
+        world.end[step] = now
+        if world.following[step] >= 0:
+            begin_step(world, world.following[step], now)
 
 
-def use_cpu_to_send(m: Memory, transfer: int, now: int) -> int:
+def use_cpu_to_send(world: World, transfer: int, now: int) -> int:
     """Queue for the sender's CPU; when it will have spent the overhead."""
-    rank = m[m[SRC] + transfer]
-    start = max(now, m[m[CPU_FREE] + rank], m[m[LAST_SEND] + rank] + m[GAP])
-    m[m[LAST_SEND] + rank] = start
-    m[m[CPU_FREE] + rank] = start + m[OVERHEAD]
-    return int(m[m[CPU_FREE] + rank])
+    rank = world.src[transfer]
+    start = max(now, world.cpu_free[rank], world.last_send[rank] + world.gap)
+    world.last_send[rank] = start
+    world.cpu_free[rank] = start + world.overhead
+    return int(start + world.overhead)
 
 
-def leave(m: Memory, transfer: int, now: int) -> None:
+def leave(world: World, transfer: int, now: int) -> None:
     """The last byte has left its sender."""
-    m[m[LEFT] + transfer] = now
-    end_one(m, m[m[SRC_STEP] + transfer], now)
+    world.left[transfer] = now
+    end_one(world, world.src_step[transfer], now)
 
 
-def arrive(m: Memory, transfer: int, now: int) -> None:
-    """The last byte has come in; it waits for its receive step, then for the CPU."""
-    m[m[ARRIVED] + transfer] = now
-    if m[m[BEGIN] + m[m[DST_STEP] + transfer]] < 0:
-        m[m[UNCLAIMED] + transfer] = 1
-    else:
-        receive(m, transfer, now)
-
-
-def receive(m: Memory, transfer: int, now: int) -> None:
+def receive(world: World, transfer: int, now: int) -> None:
     """Queue for the receiver's CPU."""
-    rank = m[m[DST] + transfer]
-    start = max(now, m[m[CPU_FREE] + rank], m[m[LAST_RECEIVE] + rank] + m[GAP])
-    m[m[LAST_RECEIVE] + rank] = start
-    m[m[CPU_FREE] + rank] = start + m[OVERHEAD]
-    if m[m[CPU_FREE] + rank] > now:
-        schedule_stage(m, transfer, m[m[CPU_FREE] + rank], m[FINISH])
+    rank = world.dst[transfer]
+    start = max(now, world.cpu_free[rank], world.last_receive[rank] + world.gap)
+    world.last_receive[rank] = start
+    ready = start + world.overhead
+    world.cpu_free[rank] = ready
+    if ready > now:
+        put(world.clock, transfer, world.finish, ready)
     else:
-        finish(m, transfer, now)
+        finish(world, transfer, now)
 
 
-def finish(m: Memory, transfer: int, now: int) -> None:
+def finish(world: World, transfer: int, now: int) -> None:
     """The receive is done."""
-    m[m[DONE] + transfer] = now
-    end_one(m, m[m[DST_STEP] + transfer], now)
+    world.done[transfer] = now
+    end_one(world, world.dst_step[transfer], now)
 
 
-def end_of_crossing(m: Memory, transfer: int, stage: int, now: int) -> None:
-    """A stage after the links."""
-    if stage == m[LEAVE]:
-        leave(m, transfer, now)
-    elif stage == m[ARRIVE]:
-        arrive(m, transfer, now)
-    elif stage == m[RECEIVE]:
-        receive(m, transfer, now)
-    else:
-        finish(m, transfer, now)
+def end_of_crossing(world: World, transfer: int, stage: int, now: int) -> None:
+    """A stage after the last byte has come in: it waits for its receive step, then for the CPU."""
+    if stage == world.finish:
+        finish(world, transfer, now)
+        return
+    if stage == world.arrive:
+        world.arrived[transfer] = now
+        if world.begin[world.dst_step[transfer]] < 0:
+            world.is_unclaimed[transfer] = True
+            return
+    receive(world, transfer, now)
 
 
-def begin_all(m: Memory, first_steps: "list[int]") -> None:
+def begin_all(world: World, first_steps: Sequence[int]) -> None:
     """Begin every channel's first step at time zero."""
     for step in first_steps:
-        begin_step(m, step, 0)
+        begin_step(world, step, 0)
