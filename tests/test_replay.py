@@ -1,7 +1,9 @@
 """The replay against the SimPy model: every time of every message, step and hop is equal."""
 
 import random
+import runpy
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from collsim.topology import TOPOLOGIES, override
 from collsim.tracing import trace
 
 ANYTHING = Collective("anything", everything, everything, one_block, rooted=False)
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 TOPOLOGY_CASES: list[tuple[str, dict]] = [
     ("star", {"hosts": 4}),
     ("ring", {"hosts": 5}),
@@ -262,6 +265,16 @@ def test_the_comparison_notices_a_broken_sharing(monkeypatch: pytest.MonkeyPatch
     loops = {"fair": replaced(collsim.replay.LOOPS["fair"], "fix", fix_first)}
     monkeypatch.setattr(collsim.replay, "LOOPS", collsim.replay.LOOPS | loops)
     assert broken_seeds() != []
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_sharing_only_what_changed_gives_what_sharing_everything_gives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    all_that_flow = runpy.run_path(str(BENCHMARKS / "filling.py"))["find_component"]
+    loops = {"fair": replaced(collsim.replay.LOOPS["fair"], "find_component", all_that_flow)}
+    monkeypatch.setattr(collsim.replay, "LOOPS", collsim.replay.LOOPS | loops)
+    assert broken_seeds() == []
 
 
 def test_a_deadlock_is_refused_with_the_same_words() -> None:
