@@ -166,7 +166,24 @@ def goal(schedule: Schedule, nbytes: int) -> str:
     """The schedule in GOAL (Hoefler, Siebert, Lumsdaine: ICPP 2009), as LogGOPSim reads it.
 
     Every operation requires all of the step before it on its channel; a channel is a tag.
-    LogGOPSim counts (n − 1)·G for n bytes where collsim counts n·G: add one byte to compare.
+
+    LogGOPSim (Hoefler, Schneider, Lumsdaine: HPDC 2010) knows no topology. Its network is a star
+    of one host a rank, `fifo`, `eager`: make -S larger than every message. It takes (n − 1)·G for n
+    bytes where collsim takes n·G, and its g comes on top of the bytes; L and g make up for that.
+    For a route's latency l, overhead o, gap g and bandwidth b, all in picoseconds, give it
+
+        -G 1/b   -o o   -L l + G   -g max(g, o + n·G) − (n − 1)·G
+
+    That -g is G + o for every n if the gap is no more than o + n·G. If a rank starts all its sends
+    in one step, it is max(g, o, n·G) − (n − 1)·G. So converted, makespans are equal for trees of
+    either kind and for rings and swaps of equal blocks; without overhead for most other algorithms
+    too. They differ where
+
+    * a rank sends while it receives: LogGOPSim's CPU is held until the last byte is there;
+    * there is overhead and some steps send one message, others several: one g cannot tell them;
+    * a message comes before its step: LogGOPSim pays its overhead then, collsim when it is taken;
+    * messages of two senders arrive at one instant: each picks an order of its own;
+    * the protocol is `rendezvous`: LogGOPSim's lets the bytes go before the receiver is ready.
     """
     sizes = schedule.message_bytes(nbytes).tolist()
     steps = schedule.steps

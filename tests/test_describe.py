@@ -56,7 +56,7 @@ def test_a_docstring_is_read_field_by_field() -> None:
     assert found.formulas["Makespan"] == Formula(
         "alpha + (p - 1) * n * beta", "", "alpha + (p - 1) * n * beta"
     )
-    assert found.notes["Also called"].startswith("linear; Open MPI's")
+    assert found.notes["Also called"] == "linear with blocking sends."
 
 
 def test_paragraphs_and_long_fields_become_one_line() -> None:

@@ -16,7 +16,7 @@ def flat(me: Rank) -> Iterator[Step]:
     Makespan: alpha + (p - 1) * n * beta
     Good when: there are two or three ranks, or the message is tiny.
     Poor when: there are many ranks: all bytes leave through the root's link.
-    Also called: linear; Open MPI's broadcast algorithm 1 (basic linear).
+    Also called: linear with blocking sends.
     Reference: Pjesivac-Grbovic, Angskun, Bosilca, Fagg, Gabriel, Dongarra: Performance Analysis of
         MPI Collective Operations, Cluster Computing 10(2), 2007.
     """
@@ -41,7 +41,7 @@ def flat_at_once(me: Rank) -> Iterator[Step]:
     Makespan: alpha + (p - 1) * n * beta
     Good when: the message is tiny and starting a message costs the root little.
     Poor when: there are many ranks: all bytes leave through the root's link.
-    Also called: linear with non-blocking sends.
+    Also called: linear with non-blocking sends; Open MPI's broadcast algorithm 1 (basic linear).
     Reference: Chan, Heimlich, Purkayastha, van de Geijn: Collective Communication: Theory,
         Practice, and Experience, Concurrency and Computation: Practice and Experience 19(13), 2007.
     """
@@ -66,7 +66,8 @@ def binomial(me: Rank) -> Iterator[Step]:
         (1 + floor(log2(p - 2**(L - 1)))) * alpha + L * n * beta)
     Good when: the message is small.
     Poor when: the message is large: each round repeats all of it.
-    Also called: distance doubling; Open MPI's broadcast algorithm 6.
+    Also called: distance doubling; the tree of Open MPI's broadcast algorithm 6, which starts a
+        rank's sends together, as `gloo` does.
     Reference: Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in
         MPICH, International Journal of High Performance Computing Applications 19(1), 2005.
     """
